@@ -1,0 +1,20 @@
+import { defineProject, type UserWorkspaceConfig } from 'vitest/config';
+
+/** What every package's vitest project has in common. Tests stand beside the file they test; packages resolve to their sources, so no build is needed. */
+export const project: (name: string, options?: { typeTests?: boolean }) => UserWorkspaceConfig = (
+  name,
+  { typeTests = true } = {},
+) =>
+  defineProject({
+    resolve: { conditions: ['source'] },
+    ssr: { resolve: { conditions: ['source'] } },
+    test: {
+      name,
+      include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+      typecheck: {
+        enabled: typeTests,
+        include: ['src/**/*.test-d.ts', 'test/**/*.test-d.ts'],
+        tsconfig: './tsconfig.json',
+      },
+    },
+  });
