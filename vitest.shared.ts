@@ -1,4 +1,5 @@
-import { defineProject, type UserWorkspaceConfig } from 'vitest/config';
+import { defineProject } from 'vitest/config';
+import type { UserWorkspaceConfig } from 'vitest/config';
 
 /** What every package's vitest project has in common. Tests stand beside the file they test; packages resolve to their sources, so no build is needed. */
 export const project: (name: string, options?: { typeTests?: boolean }) => UserWorkspaceConfig = (
