@@ -13,6 +13,9 @@ const checks = [
   ['layers', 'node', 'scripts/layers.mjs'],
   ['types', ...turbo('typecheck', '//#typecheck:root')],
   ['build', ...turbo('build')],
+  ['public surface', 'node', 'scripts/api.mjs'],
+  ['budget', 'node', 'scripts/budget.mjs'],
+  ['packages', ...turbo('check:pack')],
 ];
 
 /** vitest over all packages: its report goes to the terminal, its counts come back by a file. */

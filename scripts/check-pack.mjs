@@ -1,0 +1,93 @@
+// Checks a package as users get it: packs it, lets publint and attw judge the tarball, then imports every entry and
+// compiles against its declarations (with skipLibCheck off, on the newest and the oldest supported TypeScript) in a
+// folder that holds the tarball and what it declares to need, and nothing else.
+//
+//   node ../../scripts/check-pack.mjs      (in the folder of a package, after the build)
+import { spawnSync } from 'node:child_process';
+import {
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { environment, root } from './bootstrap.mjs';
+
+const folder = process.cwd();
+const {
+  name,
+  exports,
+  dependencies = {},
+  peerDependencies = {},
+  peerDependenciesMeta = {},
+} = JSON.parse(readFileSync('package.json', 'utf8'));
+const temp = mkdtempSync(join(tmpdir(), 'agents-pack-'));
+
+function run(what, command, args, cwd = folder) {
+  const { status, stdout, stderr } = spawnSync(command, args, {
+    cwd,
+    env: { ...environment, NO_COLOR: '1' },
+    encoding: 'utf8',
+  });
+  if (status === 0) return stdout;
+  console.error(`${name}: ${what}\n${stdout}${stderr}`);
+  process.exitCode = 1;
+  return undefined;
+}
+
+try {
+  run('pnpm pack', 'pnpm', ['pack', '--pack-destination', temp]);
+  const tarball = globSync('*.tgz', { cwd: temp }).map((file) => join(temp, file))[0];
+  run('publint', 'publint', [tarball, '--strict']);
+  run('attw', 'attw', [tarball, '--profile', 'esm-only', '--no-emoji', '--no-color']);
+
+  const home = join(temp, 'node_modules', name);
+  mkdirSync(home, { recursive: true });
+  run('unpack', 'tar', ['-xzf', tarball, '-C', home, '--strip-components=1']);
+  const needed = Object.keys({ ...dependencies, ...peerDependencies }).filter(
+    (one) => !peerDependenciesMeta[one]?.optional,
+  );
+  for (const one of [...needed, '@types/node']) {
+    const link = join(temp, 'node_modules', one);
+    mkdirSync(dirname(link), { recursive: true });
+    symlinkSync(realpathSync(join(folder, 'node_modules', one)), link, 'dir');
+  }
+
+  const entries = Object.keys(exports)
+    .filter((entry) => entry !== './package.json')
+    .map((entry) => join(name, entry));
+  for (const entry of entries)
+    run(`import ${entry}`, 'node', ['--input-type=module', '--eval', `await import(${JSON.stringify(entry)})`], temp);
+  writeFileSync(join(temp, 'package.json'), '{ "type": "module" }');
+  writeFileSync(
+    join(temp, 'index.ts'),
+    `${entries.map((entry, i) => `import * as e${i} from '${entry}';`).join('\n')}\nexport default [${entries.map((_, i) => `e${i}`)}] as unknown[];\n`,
+  );
+  writeFileSync(
+    join(temp, 'tsconfig.json'),
+    JSON.stringify({
+      compilerOptions: {
+        target: 'es2023',
+        lib: ['es2023', 'esnext.disposable'],
+        module: 'nodenext',
+        types: ['node'],
+        strict: true,
+        exactOptionalPropertyTypes: true,
+        skipLibCheck: false,
+        noEmit: true,
+      },
+      files: ['index.ts'],
+    }),
+  );
+  for (const compiler of ['typescript', 'typescript-5.9']) {
+    const tsc = join(root, 'node_modules', compiler, 'bin/tsc');
+    run(`its declarations with ${compiler}`, 'node', [tsc, '-p', temp], temp);
+  }
+} finally {
+  rmSync(temp, { recursive: true, force: true });
+}
