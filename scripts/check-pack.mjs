@@ -64,10 +64,8 @@ try {
   for (const entry of entries)
     run(`import ${entry}`, 'node', ['--input-type=module', '--eval', `await import(${JSON.stringify(entry)})`], temp);
   writeFileSync(join(temp, 'package.json'), '{ "type": "module" }');
-  writeFileSync(
-    join(temp, 'index.ts'),
-    `${entries.map((entry, i) => `import * as e${i} from '${entry}';`).join('\n')}\nexport default [${entries.map((_, i) => `e${i}`)}] as unknown[];\n`,
-  );
+  const imports = entries.map((entry, i) => `import * as entry${i} from '${entry}';\nvoid entry${i};\n`);
+  writeFileSync(join(temp, 'index.ts'), imports.join(''));
   writeFileSync(
     join(temp, 'tsconfig.json'),
     JSON.stringify({

@@ -11,8 +11,12 @@ import { join, relative } from 'node:path';
 const args = process.argv.slice(2);
 const specDir = args.includes('--spec') ? args[args.indexOf('--spec') + 1] : 'docs/spec';
 const files = {
-  RUN: '10-run-results-streaming.md', STATE: '20-runstate-hitl.md', SESS: '30-sessions.md',
-  TRACE: '40-tracing.md', TOOL: '50-agents-tools-handoffs.md', MODEL: '60-models.md',
+  RUN: '10-run-results-streaming.md',
+  STATE: '20-runstate-hitl.md',
+  SESS: '30-sessions.md',
+  TRACE: '40-tracing.md',
+  TOOL: '50-agents-tools-handoffs.md',
+  MODEL: '60-models.md',
 };
 
 function idsOf(prefix, text) {
@@ -43,7 +47,11 @@ function* testFiles(dir) {
     const path = join(dir, name);
     const s = statSync(path);
     if (s.isDirectory()) yield* testFiles(path);
-    else if (/\.(test|spec|suite|scenarios?|test-d)\.[cm]?tsx?$/.test(name) || /[\\/](test|tests|contract|testing)[\\/]/.test(relative(process.cwd(), path)) && /\.[cm]?tsx?$/.test(name)) yield path;
+    else if (
+      /\.(test|spec|suite|scenarios?|test-d)\.[cm]?tsx?$/.test(name) ||
+      (/[\\/](test|tests|contract|testing)[\\/]/.test(relative(process.cwd(), path)) && /\.[cm]?tsx?$/.test(name))
+    )
+      yield path;
   }
 }
 
@@ -57,12 +65,17 @@ for (const file of testFiles(process.cwd())) {
       let prefix = '';
       let mark = '-';
       for (const part of bracket[1].split(/[,\s]+/).filter(Boolean)) {
-        const m = /^(?:(RUN|STATE|SESS|TRACE|TOOL|MODEL|IL))?([-#])?([A-Z]{0,2})(\d+)(?:[-–…]+([A-Z]{0,2})(\d+))?$/.exec(part);
-        if (!m) { unread.push(`${relative(process.cwd(), file)}: ${part}`); continue; }
+        const m =
+          /^(?:(RUN|STATE|SESS|TRACE|TOOL|MODEL|IL))?([-#])?([A-Z]{0,2})(\d+)(?:[-–…]+([A-Z]{0,2})(\d+))?$/.exec(part);
+        if (!m) {
+          unread.push(`${relative(process.cwd(), file)}: ${part}`);
+          continue;
+        }
         prefix = m[1] ?? prefix;
         mark = m[2] ?? (m[1] ? '-' : mark);
         const width = m[4].startsWith('0') ? m[4].length : 0;
-        for (let n = +m[4]; n <= +(m[6] ?? m[4]); n++) name(`${prefix}${mark}${m[3]}${String(n).padStart(width, '0')}`, file);
+        for (let n = +m[4]; n <= +(m[6] ?? m[4]); n++)
+          name(`${prefix}${mark}${m[3]}${String(n).padStart(width, '0')}`, file);
       }
     }
   }
@@ -72,16 +85,29 @@ const report = {};
 for (const [prefix, file] of Object.entries(files)) {
   const ids = [...idsOf(prefix, readFileSync(join(specDir, file), 'utf8'))];
   const missing = ids.filter((id) => !named.has(id));
-  report[prefix] = { total: ids.length, named: ids.length - missing.length, missing, ...(args.includes('--ids') && { ids }) };
+  report[prefix] = {
+    total: ids.length,
+    named: ids.length - missing.length,
+    missing,
+    ...(args.includes('--ids') && { ids }),
+  };
 }
 if (args.includes('--json')) console.log(JSON.stringify(report));
 else if (args[0] === '--missing') {
-  for (const prefix of args.slice(1).length ? args.slice(1) : Object.keys(files)) console.log(`${prefix}: ${report[prefix].missing.join(' ')}`);
+  for (const prefix of args.slice(1).length ? args.slice(1) : Object.keys(files))
+    console.log(`${prefix}: ${report[prefix].missing.join(' ')}`);
 } else {
-  let t = 0, n = 0;
-  for (const [prefix, r] of Object.entries(report)) { t += r.total; n += r.named; console.log(`${prefix.padEnd(6)} ${String(r.named).padStart(4)} of ${r.total}`); }
+  let t = 0,
+    n = 0;
+  for (const [prefix, r] of Object.entries(report)) {
+    t += r.total;
+    n += r.named;
+    console.log(`${prefix.padEnd(6)} ${String(r.named).padStart(4)} of ${r.total}`);
+  }
   console.log(`total  ${String(n).padStart(4)} of ${t}`);
-  const known = new Set(Object.entries(files).flatMap(([prefix, file]) => [...idsOf(prefix, readFileSync(join(specDir, file), 'utf8'))]));
+  const known = new Set(
+    Object.entries(files).flatMap(([prefix, file]) => [...idsOf(prefix, readFileSync(join(specDir, file), 'utf8'))]),
+  );
   const unknown = [...named.keys()].filter((id) => !known.has(id));
   const faults = [...named.keys()].filter((id) => id.startsWith('IL-'));
   console.log(`known faults named: ${faults.length}`);
