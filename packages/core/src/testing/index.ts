@@ -1,1 +1,6 @@
-export {};
+// `@agents/core/testing`: models without a network, a fake OpenAI API, contracts for backends. No test runner needed.
+export { reasoning, refusal, text, toolCall } from './builders.ts';
+export { ModelScriptError } from './script-error.ts';
+export { ScriptedModel } from './scripted-model.ts';
+export type { ScriptedModelOptions } from './scripted-model.ts';
+export type { ModelCall, ModelStep, StepOptions } from './script.ts';

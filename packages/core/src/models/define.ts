@@ -1,0 +1,41 @@
+import { UserError } from '../base/errors.ts';
+import { throwIfAborted } from './abort.ts';
+import { collectStream } from './collect.ts';
+import type { Model, ModelRequest, ResponseMetadata } from './model.ts';
+import type { ResponseStreamEvent } from '../items/wire.ts';
+import { synthesizeStream } from './synthesize.ts';
+
+/**
+ * A model with one call form: streams are made from the response, or the response is collected from the stream.
+ * @throws UserError when both forms are missing
+ * @example
+ * ```ts
+ * const echo = defineModel({
+ *   async getResponse({ input }) {
+ *     return { output: [text(`You sent ${input.length} items.`)], usage: toUsage() };
+ *   },
+ * });
+ * ```
+ */
+export function defineModel(model: Partial<Model> & (Pick<Model, 'getResponse'> | Pick<Model, 'streamResponse'>)): Model {
+  const { getResponse, streamResponse } = model as Partial<Model>;
+  if (getResponse === undefined && streamResponse === undefined) throw new UserError('defineModel needs getResponse or streamResponse.');
+  if (getResponse !== undefined && streamResponse !== undefined) return model as Model;
+  const optional = ['supportsDefaultPromptCacheKey', 'onRunEnd', 'close'] as const;
+  const bound = optional.flatMap((name) => (model[name] === undefined ? [] : [[name, model[name].bind(model)]]));
+  return {
+    getResponse: getResponse?.bind(model) ?? ((request) => collectStream((model as Model).streamResponse(request), undefined, request.signal)),
+    streamResponse: streamResponse?.bind(model) ?? ((request) => streamOf(model as Model, request)),
+    ...Object.fromEntries(bound),
+  };
+}
+
+async function* streamOf(model: Model, request: ModelRequest): AsyncGenerator<ResponseStreamEvent, ResponseMetadata> {
+  const { requestId, rawUsage, ...response } = await model.getResponse(request);
+  throwIfAborted(request.signal);
+  for (const event of synthesizeStream(response)) {
+    yield event;
+    throwIfAborted(request.signal);
+  }
+  return { requestId, rawUsage, usage: response.usage };
+}

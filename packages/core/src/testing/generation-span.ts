@@ -1,0 +1,69 @@
+import type { ResponseOutputItem, ResponseStreamEvent } from '../items/wire.ts';
+import { toUsage } from '../base/usage.ts';
+import type { ModelRequest, ModelResponse, ResponseMetadata } from '../models/model.ts';
+import { settingsToTrace } from '../models/settings.ts';
+import { errorText, runInScope, showsData, startModelSpan, streamInSpan, usageToTrace } from '../models/span.ts';
+import type { Span } from '../tracing/types.ts';
+
+type ModelStream = AsyncGenerator<ResponseStreamEvent, ResponseMetadata | void>;
+
+/** Runs one plain call in a generation span of its own. */
+export async function inGenerationSpan(model: string, request: ModelRequest, call: () => Promise<ModelResponse>): Promise<ModelResponse> {
+  const span = start(model, request);
+  if (span === undefined) return call();
+  try {
+    const response = await runInScope(span, call);
+    record(span, request, response);
+    return response;
+  } catch (error) {
+    fail(span, request, error);
+    throw error;
+  } finally {
+    span.finish();
+  }
+}
+
+/** The same for a stream. */
+export function streamInGenerationSpan(model: string, request: ModelRequest, stream: ModelStream): ModelStream {
+  // A generator: the span starts when somebody reads.
+  return (async function* (): ModelStream {
+    const span = start(model, request);
+    return yield* span === undefined ? stream : streamInSpan(span, recorded(span, request, stream));
+  })();
+}
+
+async function* recorded(span: Span<'generation'>, request: ModelRequest, stream: ModelStream): ModelStream {
+  try {
+    for (;;) {
+      const step = await stream.next();
+      if (step.done === true) {
+        if (step.value?.usage !== undefined) span.spanData.usage = usageToTrace(step.value.usage);
+        return step.value;
+      }
+      const event = step.value;
+      // Before the consumer sees the event: it may stop there.
+      if (event.type === 'response.completed') record(span, request, { output: event.response.output, usage: toUsage({ ...event.response.usage }) });
+      yield event;
+    }
+  } catch (error) {
+    fail(span, request, error);
+    throw error;
+  } finally {
+    await stream.return(undefined);
+  }
+}
+
+function start(model: string, request: ModelRequest): Span<'generation'> | undefined {
+  const data = showsData(request);
+  const input = request.systemInstructions === undefined ? [...request.input] : [{ role: 'system', content: request.systemInstructions }, ...request.input];
+  return startModelSpan({ type: 'generation', model, modelConfig: settingsToTrace(request.modelSettings, data), ...(data ? { input } : undefined) }, request);
+}
+
+function record(span: Span<'generation'>, request: ModelRequest, response: { output: readonly ResponseOutputItem[]; usage: ModelResponse['usage'] }): void {
+  if (showsData(request)) span.spanData.output = [...response.output];
+  span.spanData.usage = usageToTrace(response.usage);
+}
+
+function fail(span: Span<'generation'>, request: ModelRequest, error: unknown): void {
+  span.setError({ message: 'Error', data: { name: error instanceof Error ? error.name : typeof error, message: errorText(error, request) } });
+}
