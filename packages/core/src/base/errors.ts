@@ -1,0 +1,253 @@
+import { brand } from './brand.ts';
+import { defineInspect } from './inspect.ts';
+import { attachData, attachedData, inspectError } from './run-data.ts';
+import type { RunDataSource } from './run-data.ts';
+import type { AnyAgent } from '../agent/agent.ts';
+import type { RunContext } from '../state/context.ts';
+import type { InputGuardrailResult, OutputGuardrailResult, ToolGuardrailResult } from '../agent/guardrail.ts';
+import type { AgentInputItem, RunItem } from '../items/items.ts';
+import type { ModelResponse } from '../models/model.ts';
+import type { RunState } from '../snapshot/run-state.ts';
+import type { JsonObject } from '../items/wire.ts';
+
+/** Codes of `UserError`: wrong use of the SDK. */
+export type UserErrorCode =
+  | 'user_error' | 'tool_call' | 'missing_credentials'
+  // restoring a state
+  | 'schema_missing' | 'schema_type' | 'schema_unsupported' | 'schema_feature_mismatch' | 'foreign_run_state' | 'json_not_plain' | 'json_too_large' | 'json_parse'
+  | 'state_malformed' | 'agent_missing' | 'agent_identity_missing' | 'agent_identity_ambiguous' | 'agent_identity_legacy' | 'approval_record_invalid' | 'approval_owner_missing' | 'guardrail_boundary_invalid' | 'ledger_invalid' | 'ledger_mismatch' | 'history_ref_invalid' | 'terminal_marker_invalid'
+  | 'context_needs_deserializer' | 'context_serializer_failed' | 'context_serializer_result' | 'context_deserializer_failed' | 'context_wrapper_subclass' | 'context_not_json' | 'context_not_object'
+  // decisions
+  | 'approval_not_item' | 'approval_not_in_doubt' | 'approval_in_doubt' | 'approval_ambiguous' | 'approval_hosted_identity' | 'approval_arguments' | 'approval_expired' | 'needs_approval_type' | 'require_approval_invalid'
+  // input while paused
+  | 'input_terminal' | 'input_no_turns' | 'input_response_accepted' | 'input_may_end' | 'input_no_agent' | 'input_association'
+  // resuming
+  | 'resume_no_response' | 'resume_no_processed_response' | 'resume_response_unprocessable' | 'resume_output_guardrail_boundary' | 'state_busy' | 'state_unrecoverable' | 'mcp_binding_mismatch' | 'store_missing' | 'sandbox_unsupported'
+  // sessions
+  | 'session_conflict' | 'session_missing' | 'session_no_versions' | 'session_write_wrong_session' | 'session_write_busy' | 'session_write_ambiguous' | 'session_write_invalid'
+  | 'session_id_invalid' | 'session_name_invalid' | 'session_operation_mismatch' | 'session_suffix_mismatch' | 'session_foreign_items'
+  // diffs
+  | 'invalid_line' | 'invalid_context' | 'invalid_anchor' | 'invalid_eof_context' | 'overlap';
+
+/** Codes of `ModelBehaviorError`: the model did something unusable. */
+export type ModelBehaviorErrorCode =
+  | 'model_behavior' | 'model_stream_truncated' | 'approval_call_id' | 'approval_identity' | 'call_id_reused' | 'call_executed_uncommitted' | 'call_id_empty'
+  | 'hosted_callback_uncommitted' | 'nested_tool_replaced' | 'persisted_identity_mismatch';
+
+/** Every code of every package; stable, unlike texts. */
+export type AgentsErrorCode =
+  | 'agents_error' | UserErrorCode | ModelBehaviorErrorCode
+  | 'max_turns_exceeded' | 'model_refusal' | 'model_timeout' | 'responses_websocket' | 'tool_timeout' | 'mcp_tool_cancelled' | 'aborted'
+  | 'input_guardrail_tripwire' | 'output_guardrail_tripwire' | 'tool_input_guardrail_tripwire' | 'tool_output_guardrail_tripwire'
+  | 'session_error' | 'session_closed' | 'session_item_invalid' | 'session_item_too_large' | 'session_version_conflict' | 'session_schema' | 'session_busy' | 'session_outcome_unknown'
+  | 'run_in_doubt' | 'run_not_found' | 'run_finished' | 'run_conflict' | 'decision_mismatch'
+  | 'model_script' | 'unexpected_model_call' | 'unconsumed_model_steps' | 'invalid_model_step';
+
+export { getRunErrorDetails, getRunErrorState } from './run-data.ts';
+
+/** What a run had when it failed. */
+export interface RunErrorDetails {
+  readonly input: string | readonly AgentInputItem[];
+  /** Of completed turns. */
+  readonly newItems: readonly RunItem[];
+  readonly rawResponses: readonly ModelResponse[];
+  readonly lastAgent: AnyAgent;
+  readonly context: RunContext;
+  readonly inputGuardrailResults: readonly InputGuardrailResult[];
+  readonly outputGuardrailResults: readonly OutputGuardrailResult[];
+  readonly toolInputGuardrailResults: readonly ToolGuardrailResult[];
+  readonly toolOutputGuardrailResults: readonly ToolGuardrailResult[];
+  readonly traceId: string | undefined;
+  toInputList(): AgentInputItem[];
+}
+
+/** What every constructor of an error takes besides the message. */
+export interface AgentsErrorOptions<Code extends AgentsErrorCode = AgentsErrorCode> {
+  code?: Code | undefined;
+  cause?: unknown;
+}
+
+/** Base of all errors of these packages. `instanceof` also works over two installed copies. */
+export class AgentsError extends Error {
+  static {
+    defineError(this, 'AgentsError');
+    defineInspect(this, inspectError);
+  }
+
+  /** Stable, unlike the message: what programs compare. */
+  readonly code: AgentsErrorCode;
+
+  constructor(message: string, options: AgentsErrorOptions = {}) {
+    // An own `cause` that is undefined would be shown as one.
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = options.code ?? 'agents_error';
+  }
+
+  /** Set when the error left a run; absent when data had to be redacted. */
+  get runData(): RunErrorDetails | undefined {
+    return attachedData(this)?.runData;
+  }
+
+  /** Where the run can go on: `run(agent, error.state, { context })`. Absent when it cannot. */
+  get state(): RunState | undefined {
+    return attachedData(this)?.state;
+  }
+
+  /** Name, code and message. */
+  toJSON(): JsonObject {
+    return { name: this.name, code: this.code, message: this.message };
+  }
+}
+
+export class UserError extends AgentsError {
+  static {
+    defineError(this, 'UserError');
+  }
+
+  declare readonly code: UserErrorCode;
+
+  constructor(message: string, options: AgentsErrorOptions<UserErrorCode> = {}) {
+    super(message, { ...options, code: options.code ?? 'user_error' });
+  }
+}
+
+/** A tool without failure function threw; `cause` is what it threw. */
+export class ToolCallError extends UserError {
+  static {
+    defineError(this, 'ToolCallError');
+  }
+
+  declare readonly code: 'tool_call';
+  readonly toolName: string;
+
+  constructor(message: string, options: { toolName: string; cause?: unknown }) {
+    super(message, { code: 'tool_call', cause: options.cause });
+    this.toolName = options.toolName;
+  }
+}
+
+/** First request without an API key. */
+export class MissingCredentialsError extends UserError {
+  static {
+    defineError(this, 'MissingCredentialsError');
+  }
+
+  declare readonly code: 'missing_credentials';
+
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super(message, { code: 'missing_credentials', cause: options.cause });
+  }
+}
+
+export class MaxTurnsExceededError extends AgentsError {
+  static {
+    defineError(this, 'MaxTurnsExceededError');
+  }
+
+  declare readonly code: 'max_turns_exceeded';
+  readonly maxTurns: number;
+
+  constructor(message: string, options: { maxTurns: number; cause?: unknown }) {
+    super(message, { code: 'max_turns_exceeded', cause: options.cause });
+    this.maxTurns = options.maxTurns;
+  }
+}
+
+/** Members of a `ModelBehaviorError` that tell of a response which ended badly. */
+export interface FailedResponse {
+  response?: ModelResponse | undefined;
+  status?: string | undefined;
+  responseError?: unknown;
+  incompleteDetails?: unknown;
+}
+
+export class ModelBehaviorError extends AgentsError {
+  static {
+    defineError(this, 'ModelBehaviorError');
+  }
+
+  declare readonly code: ModelBehaviorErrorCode;
+  /** Of terminal failures: what came back before the end, usage included. */
+  readonly response: ModelResponse | undefined;
+  readonly status: string | undefined;
+  /** The provider's own error. */
+  readonly responseError: unknown;
+  readonly incompleteDetails: unknown;
+
+  constructor(message: string, options: AgentsErrorOptions<ModelBehaviorErrorCode> & FailedResponse = {}) {
+    super(message, { code: options.code ?? 'model_behavior', cause: options.cause });
+    // Not enumerable: a log line of the error must not carry what the model said.
+    for (const key of ['response', 'status', 'responseError', 'incompleteDetails'] as const) {
+      Object.defineProperty(this, key, { value: options[key], enumerable: key === 'status', writable: true, configurable: true });
+    }
+  }
+}
+
+/** A stream ended without its terminal event. */
+export class ModelStreamTruncatedError extends ModelBehaviorError {
+  static {
+    defineError(this, 'ModelStreamTruncatedError');
+  }
+
+  declare readonly code: 'model_stream_truncated';
+  /** Something of the answer had already arrived. */
+  readonly responseStarted: boolean;
+
+  constructor(message: string, options: { responseStarted: boolean; cause?: unknown } & FailedResponse) {
+    super(message, { ...options, code: 'model_stream_truncated' });
+    this.responseStarted = options.responseStarted;
+  }
+}
+
+export class ModelRefusalError extends AgentsError {
+  static {
+    defineError(this, 'ModelRefusalError');
+  }
+
+  declare readonly code: 'model_refusal';
+  readonly refusal: string;
+
+  constructor(message: string, options: { refusal: string; cause?: unknown }) {
+    super(message, { code: 'model_refusal', cause: options.cause });
+    this.refusal = options.refusal;
+  }
+}
+
+/** The run's `signal` fired (`cause` is its reason) or a stream was cancelled. `name` is `AbortError`. */
+export class RunAbortedError extends AgentsError {
+  static {
+    defineError(this, 'RunAbortedError', 'AbortError');
+  }
+
+  declare readonly code: 'aborted';
+
+  constructor(message = 'The run was aborted.', options: { cause?: unknown } = {}) {
+    super(message, { code: 'aborted', cause: options.cause });
+  }
+}
+
+/** The brand, and a `name` that minifiers can't change. Packages that add error classes keep the pattern with their own. */
+function defineError(target: abstract new (...args: never[]) => Error, brandName: string, name: string = brandName): void {
+  brand(target, brandName);
+  Object.defineProperty(target.prototype, 'name', { value: name, writable: true, configurable: true });
+}
+
+/**
+ * Puts a run's data on the error that leaves it, and returns what to throw: the same object, or an `AgentsError` with it
+ * as `cause` when the thrown value can carry nothing (a primitive, a non-extensible object). Functions are called when
+ * `runData` or `state` is first read, so freeze what they close over. An error that has data keeps it.
+ *
+ * @internal
+ */
+export function attachRunData(error: unknown, source: RunDataSource): unknown {
+  if (attachData(error, source)) return error;
+  const wrapped = new AgentsError('The run failed: something was thrown that is no extensible object; see `cause`.', { cause: error });
+  attachData(wrapped, source);
+  return wrapped;
+}
+
+/** Makes sure that the error never gets `runData` or `state` (RUN-1806); returns it. @internal */
+export function withoutRunData<E extends object>(error: E): E {
+  attachData(error, { runData: undefined, state: undefined });
+  return error;
+}

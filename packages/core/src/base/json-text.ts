@@ -1,0 +1,158 @@
+import { isObject, pythonFloat, quote, sortedKeys } from './json.ts';
+import type { JsonObject } from '../items/wire.ts';
+
+/**
+ * JSON text as compact canonical JSON (STATE §5.3): sorted keys, the last of equal members, non-ASCII as it is, and
+ * numbers as Python prints what the source says: an integer keeps its digits, `1.0` stays a float. Python's bare `NaN`,
+ * `Infinity` and `-Infinity` are read too. Lone surrogates stay in the text; see `hasLoneSurrogate`.
+ *
+ * @returns `undefined` when the text is no JSON, or nested deeper than 500 levels
+ * @internal
+ */
+export function canonicalizeJsonText(text: string): string | undefined {
+  const reader = new Reader(text);
+  const canonical = reader.value(0);
+  return canonical !== undefined && reader.atEnd() ? canonical : undefined;
+}
+
+/**
+ * Reads the JSON text of a stored item (SESS-133): any JSON object; the bare tokens that Python may write (`NaN`,
+ * `Infinity`, `-Infinity`) become `null`. A member named `__proto__` is data.
+ *
+ * @returns `undefined` when it is corrupt, or no object
+ * @internal
+ */
+export function decodeJson(text: string): JsonObject | undefined {
+  const value = parse(text) ?? parse(withoutBareNumbers(text));
+  return isObject(value) ? (value as JsonObject) : undefined;
+}
+
+/** `NaN`, `Infinity` and `-Infinity` outside of strings as `null`. */
+function withoutBareNumbers(text: string): string {
+  let out = '';
+  let at = 0;
+  while (at < text.length) {
+    const quoteAt = text.indexOf('"', at);
+    const between = quoteAt === -1 ? text.length : quoteAt;
+    const end = quoteAt === -1 ? text.length : endOfString(text, quoteAt);
+    out += text.slice(at, between).replace(/\bNaN\b|-?\bInfinity\b/g, 'null') + text.slice(between, end);
+    at = end;
+  }
+  return out;
+}
+
+/** Where the string that begins at `start` (its quote) ends, the closing quote included; the text's end without one. */
+function endOfString(text: string, start: number): number {
+  for (let at = start + 1; at < text.length; at++) {
+    const unit = text.charCodeAt(at);
+    if (unit === 0x22) return at + 1;
+    if (unit === 0x5c) at++;
+  }
+  return text.length;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+const MAX_DEPTH = 500;
+const SPACE = /[ \t\n\r]*/y;
+const NUMBER = /(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][-+]?[0-9]+)?/y;
+const WORD = /true|false|null|NaN|-?Infinity/y;
+
+/** Recursive descent over the text; every method gives canonical text, or `undefined` for what is no JSON. */
+class Reader {
+  readonly #text: string;
+  #at = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  atEnd(): boolean {
+    this.#take(SPACE);
+    return this.#at === this.#text.length;
+  }
+
+  value(depth: number): string | undefined {
+    this.#take(SPACE);
+    switch (this.#text[this.#at]) {
+      case '{':
+        return depth < MAX_DEPTH ? this.#object(depth + 1) : undefined;
+      case '[':
+        return depth < MAX_DEPTH ? this.#array(depth + 1) : undefined;
+      case '"': {
+        const string = this.#string();
+        return string === undefined ? undefined : quote(string);
+      }
+      default:
+        return this.#take(WORD)?.[0] ?? this.#number();
+    }
+  }
+
+  #object(depth: number): string | undefined {
+    const members = new Map<string, string>();
+    this.#at++;
+    if (this.#next('}')) return '{}';
+    do {
+      this.#take(SPACE);
+      const key = this.#string();
+      if (key === undefined || !this.#next(':')) return undefined;
+      const value = this.value(depth);
+      if (value === undefined) return undefined;
+      members.set(key, value);
+    } while (this.#next(','));
+    if (!this.#next('}')) return undefined;
+    return `{${sortedKeys([...members.keys()])
+      .map((key) => `${quote(key)}:${members.get(key)}`)
+      .join(',')}}`;
+  }
+
+  #array(depth: number): string | undefined {
+    const elements: string[] = [];
+    this.#at++;
+    if (this.#next(']')) return '[]';
+    do {
+      const value = this.value(depth);
+      if (value === undefined) return undefined;
+      elements.push(value);
+    } while (this.#next(','));
+    return this.#next(']') ? `[${elements.join(',')}]` : undefined;
+  }
+
+  /** The string's value; its end is searched by hand, a regular expression would need stack for each character. */
+  #string(): string | undefined {
+    const start = this.#at;
+    if (this.#text[start] !== '"') return undefined;
+    this.#at = endOfString(this.#text, start);
+    const value = parse(this.#text.slice(start, this.#at));
+    return typeof value === 'string' ? value : undefined;
+  }
+
+  #number(): string | undefined {
+    const [literal, integer, fraction, exponent] = this.#take(NUMBER) ?? [];
+    if (literal === undefined) return undefined;
+    if (fraction === undefined && exponent === undefined) return integer === '-0' ? '0' : literal;
+    return pythonFloat(Number(literal));
+  }
+
+  /** Skips blanks; takes the character if it comes next. */
+  #next(character: string): boolean {
+    this.#take(SPACE);
+    if (this.#text[this.#at] !== character) return false;
+    this.#at++;
+    return true;
+  }
+
+  #take(pattern: RegExp): RegExpExecArray | undefined {
+    pattern.lastIndex = this.#at;
+    const match = pattern.exec(this.#text);
+    if (match === null) return undefined;
+    this.#at = pattern.lastIndex;
+    return match;
+  }
+}

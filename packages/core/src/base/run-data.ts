@@ -1,0 +1,93 @@
+import type { RunState } from '../snapshot/run-state.ts';
+import type { RunErrorDetails } from './errors.ts';
+import type { Inspect } from './inspect.ts';
+
+/**
+ * What a run leaves on the errors that leave it. It stands under one registered symbol, also on errors that are not ours;
+ * `AgentsError` shows it as `runData` and `state`.
+ */
+const DATA: unique symbol = Symbol.for('@agents/core/run-data/1');
+
+interface AttachedData {
+  readonly runData: RunErrorDetails | undefined;
+  readonly state: RunState | undefined;
+}
+
+/** Where the data comes from: values, or functions that make them when they are first asked for. @internal */
+export interface RunDataSource {
+  readonly runData: RunErrorDetails | undefined | (() => RunErrorDetails | undefined);
+  readonly state: RunState | undefined | (() => RunState | undefined);
+}
+
+/** `runData` of any error that left a run, also of errors that are not ours. */
+export function getRunErrorDetails(error: unknown): RunErrorDetails | undefined {
+  return attachedData(error)?.runData;
+}
+
+/** `state` of any error that left a run, also of errors that are not ours. */
+export function getRunErrorState(error: unknown): RunState | undefined {
+  return attachedData(error)?.state;
+}
+
+/**
+ * Puts the data on the error. Data that is there already stays: a nested run's error keeps the inner run's, a redacted
+ * one has none. `false` when the thrown value can carry none (a primitive, a non-extensible object).
+ *
+ * @internal
+ */
+export function attachData(error: unknown, source: RunDataSource): boolean {
+  if ((typeof error !== 'object' || error === null) && typeof error !== 'function') return false;
+  try {
+    if (attachedData(error) !== undefined) return true;
+    return Reflect.defineProperty(error, DATA, { value: lazily(source) });
+  } catch {
+    // A proxy may refuse in its own way.
+    return false;
+  }
+}
+
+/** What was attached to the error itself. @internal */
+export function attachedData(error: unknown): AttachedData | undefined {
+  if ((typeof error !== 'object' || error === null) && typeof error !== 'function') return undefined;
+  return Object.getOwnPropertyDescriptor(error, DATA)?.value as AttachedData | undefined;
+}
+
+function lazily(source: RunDataSource): AttachedData {
+  let runData = source.runData;
+  let state = source.state;
+  return {
+    get runData() {
+      if (typeof runData === 'function') runData = runData();
+      return runData;
+    },
+    get state() {
+      if (typeof state === 'function') state = state();
+      return state;
+    },
+  };
+}
+
+/** `util.inspect` of an error of ours: as Node shows errors, with `runData` as one line. @internal */
+export function inspectError(
+  error: Error,
+  depth: number,
+  options: object,
+  inspect: Inspect | undefined,
+): string {
+  const text =
+    inspect === undefined ? (error.stack ?? String(error)) : inspect(error, { ...options, depth, customInspect: false });
+  const summary = summaryOf(error);
+  if (summary === '') return text;
+  return text.endsWith('}') ? `${text.slice(0, -1).trimEnd()},\n  runData: ${summary}\n}` : `${text} { runData: ${summary} }`;
+}
+
+function summaryOf(error: Error): string {
+  try {
+    const data = attachedData(error)?.runData;
+    if (data === undefined) return '';
+    return `[lastAgent: ${data.lastAgent.name}, newItems: ${data.newItems.length}, rawResponses: ${data.rawResponses.length}]`;
+  } catch {
+    // Logging an error must not throw another one.
+    return '[unavailable]';
+  }
+}

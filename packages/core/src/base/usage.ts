@@ -1,0 +1,178 @@
+import { isObject } from './json.ts';
+import type { JsonObject } from '../items/wire.ts';
+import type { Usage } from '../models/model.ts';
+
+type Entry = Usage['requestUsageEntries'][number];
+type InputDetails = Usage['inputTokensDetails'];
+type OutputDetails = Usage['outputTokensDetails'];
+type Counts = Readonly<Record<string, unknown>>;
+
+/**
+ * Completes partial counts; takes the wire's forms too (Responses and Chat Completions). What is missing, `null` or no
+ * number counts as 0. Default: one request without tokens.
+ *
+ * @example
+ * toUsage({ inputTokens: 40, outputTokens: 9, totalTokens: 49 }); // requests: 1
+ * toUsage({ prompt_tokens: 40, completion_tokens: 9, total_tokens: 49 });
+ */
+export function toUsage(counts?: Partial<Usage> | Record<string, unknown> | null): Usage {
+  const from: Counts = isObject(counts) ? counts : {};
+  const entries = from['requestUsageEntries'] ?? from['request_usage_entries'];
+  return usageOf(
+    from['requests'] === undefined ? 1 : count(from['requests']),
+    entryOf(from),
+    Array.isArray(entries) ? entries.filter(isObject).map(entryOf) : [],
+  );
+}
+
+/**
+ * The sum, as a new value. Entries of `b` are appended; without entries `b` becomes one when it stands for exactly one
+ * request with tokens.
+ */
+export function addUsage(a: Usage, b: Usage): Usage {
+  return new UsageAccumulator(a).add(b).read();
+}
+
+/** Sums usage in place; `read` gives the total as a frozen value, the same one until something is added. @internal */
+export class UsageAccumulator {
+  #total: Usage;
+  #requests: number;
+  #input: number;
+  #output: number;
+  #tokens: number;
+  #cached: number;
+  #cacheWrite: number;
+  #reasoning: number;
+  /** Grows in place; `read` copies it. */
+  #entries: Entry[];
+  #stale = false;
+
+  constructor(start?: Usage) {
+    const from = start === undefined ? NO_USAGE : toUsage(start);
+    this.#total = from;
+    this.#requests = from.requests;
+    this.#input = from.inputTokens;
+    this.#output = from.outputTokens;
+    this.#tokens = from.totalTokens;
+    this.#cached = from.inputTokensDetails.cachedTokens;
+    this.#cacheWrite = from.inputTokensDetails.cacheWriteTokens;
+    this.#reasoning = from.outputTokensDetails.reasoningTokens;
+    this.#entries = [...from.requestUsageEntries];
+  }
+
+  add(usage: Usage): this {
+    const added = toUsage(usage);
+    this.#requests += added.requests;
+    this.#input += added.inputTokens;
+    this.#output += added.outputTokens;
+    this.#tokens += added.totalTokens;
+    this.#cached += added.inputTokensDetails.cachedTokens;
+    this.#cacheWrite += added.inputTokensDetails.cacheWriteTokens;
+    this.#reasoning += added.outputTokensDetails.reasoningTokens;
+    if (added.requestUsageEntries.length > 0) this.#entries.push(...added.requestUsageEntries);
+    else if (added.requests === 1 && hasTokens(added)) this.#entries.push(entryOf({ ...added }));
+    this.#stale = true;
+    return this;
+  }
+
+  read(): Usage {
+    if (this.#stale) {
+      this.#total = usageOf(
+        this.#requests,
+        Object.freeze({
+          inputTokens: this.#input,
+          outputTokens: this.#output,
+          totalTokens: this.#tokens,
+          inputTokensDetails: Object.freeze({ cachedTokens: this.#cached, cacheWriteTokens: this.#cacheWrite }),
+          outputTokensDetails: Object.freeze({ reasoningTokens: this.#reasoning }),
+        }),
+        [...this.#entries],
+      );
+      this.#stale = false;
+    }
+    return this.#total;
+  }
+
+  copy(): UsageAccumulator {
+    return new UsageAccumulator(this.read());
+  }
+}
+
+/** The form that states are written in: Python's, with details as lists of one (MODEL-403). @internal */
+export function usageToJSON(usage: Usage): JsonObject {
+  return {
+    requests: usage.requests,
+    input_tokens: usage.inputTokens,
+    input_tokens_details: [inputDetailsToJSON(usage.inputTokensDetails)],
+    output_tokens: usage.outputTokens,
+    output_tokens_details: [outputDetailsToJSON(usage.outputTokensDetails)],
+    total_tokens: usage.totalTokens,
+    request_usage_entries: usage.requestUsageEntries.map((entry) => ({
+      input_tokens: entry.inputTokens,
+      output_tokens: entry.outputTokens,
+      total_tokens: entry.totalTokens,
+      input_tokens_details: inputDetailsToJSON(entry.inputTokensDetails),
+      output_tokens_details: outputDetailsToJSON(entry.outputTokensDetails),
+    })),
+  };
+}
+
+/** Reads what `usageToJSON` and Python write; anything else counts as no usage (no requests, no tokens). @internal */
+export function usageFromJSON(json: unknown): Usage {
+  return isObject(json) ? toUsage({ ...json, requests: count(json['requests']) }) : NO_USAGE;
+}
+
+const NO_USAGE: Usage = usageOf(0, entryOf({}), []);
+
+function usageOf(requests: number, totals: Entry, entries: Entry[]): Usage {
+  return Object.freeze({ requests, ...totals, requestUsageEntries: Object.freeze(entries) });
+}
+
+function hasTokens(usage: Usage): boolean {
+  return usage.inputTokens > 0 || usage.outputTokens > 0 || usage.totalTokens > 0;
+}
+
+/** The counts of one request from any of the forms: ours, Responses, Chat Completions. */
+function entryOf(from: Counts): Entry {
+  return Object.freeze({
+    inputTokens: count(from['inputTokens'] ?? from['input_tokens'] ?? from['prompt_tokens']),
+    outputTokens: count(from['outputTokens'] ?? from['output_tokens'] ?? from['completion_tokens']),
+    totalTokens: count(from['totalTokens'] ?? from['total_tokens']),
+    inputTokensDetails: inputDetails(from['inputTokensDetails'] ?? from['input_tokens_details'] ?? from['prompt_tokens_details']),
+    outputTokensDetails: outputDetails(from['outputTokensDetails'] ?? from['output_tokens_details'] ?? from['completion_tokens_details']),
+  });
+}
+
+// Members of the details that have no meaning here are kept under their own names.
+
+function inputDetails(value: unknown): InputDetails {
+  const { cachedTokens, cached_tokens, cacheWriteTokens, cache_write_tokens, ...others } = details(value);
+  return Object.freeze({
+    ...others,
+    cachedTokens: count(cachedTokens ?? cached_tokens),
+    cacheWriteTokens: count(cacheWriteTokens ?? cache_write_tokens),
+  });
+}
+
+function outputDetails(value: unknown): OutputDetails {
+  const { reasoningTokens, reasoning_tokens, ...others } = details(value);
+  return Object.freeze({ ...others, reasoningTokens: count(reasoningTokens ?? reasoning_tokens) });
+}
+
+function inputDetailsToJSON({ cachedTokens, cacheWriteTokens, ...others }: InputDetails): JsonObject {
+  return { cached_tokens: cachedTokens, cache_write_tokens: cacheWriteTokens, ...others };
+}
+
+function outputDetailsToJSON({ reasoningTokens, ...others }: OutputDetails): JsonObject {
+  return { reasoning_tokens: reasoningTokens, ...others };
+}
+
+/** States hold the details as a list of one object. */
+function details(value: unknown): Counts {
+  const only: unknown = Array.isArray(value) ? value[0] : value;
+  return isObject(only) ? only : {};
+}
+
+function count(value: unknown): number {
+  return typeof value === 'number' && Number.isFinite(value) ? value : 0;
+}
