@@ -6,7 +6,10 @@
  */
 export const internal: unique symbol = Symbol.for('@agents/core/internal/1');
 
-type Class = abstract new (...args: never[]) => object;
+/** A class, also one with a protected constructor. */
+interface Class {
+  readonly prototype: object;
+}
 
 /**
  * Makes `instanceof` work over package copies: an object is an instance when the class of that name, of whichever copy,
@@ -24,7 +27,7 @@ export function brand(target: Class, name: string): void {
     value(this: unknown, value: unknown): boolean {
       // The static method is inherited, so `this` may be a subclass.
       if (this === target) return typeof value === 'object' && value !== null && mark in value;
-      return Function.prototype[Symbol.hasInstance].call(this as Class, value);
+      return Function.prototype[Symbol.hasInstance].call(this as () => void, value);
     },
   });
 }

@@ -12,36 +12,130 @@ import type { JsonObject } from '../items/wire.ts';
 
 /** Codes of `UserError`: wrong use of the SDK. */
 export type UserErrorCode =
-  | 'user_error' | 'tool_call' | 'missing_credentials'
+  | 'user_error'
+  | 'tool_call'
+  | 'missing_credentials'
   // restoring a state
-  | 'schema_missing' | 'schema_type' | 'schema_unsupported' | 'schema_feature_mismatch' | 'foreign_run_state' | 'json_not_plain' | 'json_too_large' | 'json_parse'
-  | 'state_malformed' | 'agent_missing' | 'agent_identity_missing' | 'agent_identity_ambiguous' | 'agent_identity_legacy' | 'approval_record_invalid' | 'approval_owner_missing' | 'guardrail_boundary_invalid' | 'ledger_invalid' | 'ledger_mismatch' | 'history_ref_invalid' | 'terminal_marker_invalid'
-  | 'context_needs_deserializer' | 'context_serializer_failed' | 'context_serializer_result' | 'context_deserializer_failed' | 'context_wrapper_subclass' | 'context_not_json' | 'context_not_object'
+  | 'schema_missing'
+  | 'schema_type'
+  | 'schema_unsupported'
+  | 'schema_feature_mismatch'
+  | 'foreign_run_state'
+  | 'json_not_plain'
+  | 'json_too_large'
+  | 'json_parse'
+  | 'state_malformed'
+  | 'agent_missing'
+  | 'agent_identity_missing'
+  | 'agent_identity_ambiguous'
+  | 'agent_identity_legacy'
+  | 'approval_record_invalid'
+  | 'approval_owner_missing'
+  | 'guardrail_boundary_invalid'
+  | 'ledger_invalid'
+  | 'ledger_mismatch'
+  | 'history_ref_invalid'
+  | 'terminal_marker_invalid'
+  | 'context_needs_deserializer'
+  | 'context_serializer_failed'
+  | 'context_serializer_result'
+  | 'context_deserializer_failed'
+  | 'context_wrapper_subclass'
+  | 'context_not_json'
+  | 'context_not_object'
   // decisions
-  | 'approval_not_item' | 'approval_not_in_doubt' | 'approval_in_doubt' | 'approval_ambiguous' | 'approval_hosted_identity' | 'approval_arguments' | 'approval_expired' | 'needs_approval_type' | 'require_approval_invalid'
+  | 'approval_not_item'
+  | 'approval_not_in_doubt'
+  | 'approval_in_doubt'
+  | 'approval_ambiguous'
+  | 'approval_hosted_identity'
+  | 'approval_arguments'
+  | 'approval_expired'
+  | 'needs_approval_type'
+  | 'require_approval_invalid'
   // input while paused
-  | 'input_terminal' | 'input_no_turns' | 'input_response_accepted' | 'input_may_end' | 'input_no_agent' | 'input_association'
+  | 'input_terminal'
+  | 'input_no_turns'
+  | 'input_response_accepted'
+  | 'input_may_end'
+  | 'input_no_agent'
+  | 'input_association'
   // resuming
-  | 'resume_no_response' | 'resume_no_processed_response' | 'resume_response_unprocessable' | 'resume_output_guardrail_boundary' | 'state_busy' | 'state_unrecoverable' | 'mcp_binding_mismatch' | 'store_missing' | 'sandbox_unsupported'
+  | 'resume_no_response'
+  | 'resume_no_processed_response'
+  | 'resume_response_unprocessable'
+  | 'resume_output_guardrail_boundary'
+  | 'state_busy'
+  | 'state_unrecoverable'
+  | 'mcp_binding_mismatch'
+  | 'store_missing'
+  | 'sandbox_unsupported'
   // sessions
-  | 'session_conflict' | 'session_missing' | 'session_no_versions' | 'session_write_wrong_session' | 'session_write_busy' | 'session_write_ambiguous' | 'session_write_invalid'
-  | 'session_id_invalid' | 'session_name_invalid' | 'session_operation_mismatch' | 'session_suffix_mismatch' | 'session_foreign_items'
+  | 'session_conflict'
+  | 'session_missing'
+  | 'session_no_versions'
+  | 'session_write_wrong_session'
+  | 'session_write_busy'
+  | 'session_write_ambiguous'
+  | 'session_write_invalid'
+  | 'session_id_invalid'
+  | 'session_name_invalid'
+  | 'session_operation_mismatch'
+  | 'session_suffix_mismatch'
+  | 'session_foreign_items'
   // diffs
-  | 'invalid_line' | 'invalid_context' | 'invalid_anchor' | 'invalid_eof_context' | 'overlap';
+  | 'invalid_line'
+  | 'invalid_context'
+  | 'invalid_anchor'
+  | 'invalid_eof_context'
+  | 'overlap';
 
 /** Codes of `ModelBehaviorError`: the model did something unusable. */
 export type ModelBehaviorErrorCode =
-  | 'model_behavior' | 'model_stream_truncated' | 'approval_call_id' | 'approval_identity' | 'call_id_reused' | 'call_executed_uncommitted' | 'call_id_empty'
-  | 'hosted_callback_uncommitted' | 'nested_tool_replaced' | 'persisted_identity_mismatch';
+  | 'model_behavior'
+  | 'model_stream_truncated'
+  | 'approval_call_id'
+  | 'approval_identity'
+  | 'call_id_reused'
+  | 'call_executed_uncommitted'
+  | 'call_id_empty'
+  | 'hosted_callback_uncommitted'
+  | 'nested_tool_replaced'
+  | 'persisted_identity_mismatch';
 
 /** Every code of every package; stable, unlike texts. */
 export type AgentsErrorCode =
-  | 'agents_error' | UserErrorCode | ModelBehaviorErrorCode
-  | 'max_turns_exceeded' | 'model_refusal' | 'model_timeout' | 'responses_websocket' | 'tool_timeout' | 'mcp_tool_cancelled' | 'aborted'
-  | 'input_guardrail_tripwire' | 'output_guardrail_tripwire' | 'tool_input_guardrail_tripwire' | 'tool_output_guardrail_tripwire'
-  | 'session_error' | 'session_closed' | 'session_item_invalid' | 'session_item_too_large' | 'session_version_conflict' | 'session_schema' | 'session_busy' | 'session_outcome_unknown'
-  | 'run_in_doubt' | 'run_not_found' | 'run_finished' | 'run_conflict' | 'decision_mismatch'
-  | 'model_script' | 'unexpected_model_call' | 'unconsumed_model_steps' | 'invalid_model_step';
+  | 'agents_error'
+  | UserErrorCode
+  | ModelBehaviorErrorCode
+  | 'max_turns_exceeded'
+  | 'model_refusal'
+  | 'model_timeout'
+  | 'responses_websocket'
+  | 'tool_timeout'
+  | 'mcp_tool_cancelled'
+  | 'aborted'
+  | 'input_guardrail_tripwire'
+  | 'output_guardrail_tripwire'
+  | 'tool_input_guardrail_tripwire'
+  | 'tool_output_guardrail_tripwire'
+  | 'session_error'
+  | 'session_closed'
+  | 'session_item_invalid'
+  | 'session_item_too_large'
+  | 'session_version_conflict'
+  | 'session_schema'
+  | 'session_busy'
+  | 'session_outcome_unknown'
+  | 'run_in_doubt'
+  | 'run_not_found'
+  | 'run_finished'
+  | 'run_conflict'
+  | 'decision_mismatch'
+  | 'model_script'
+  | 'unexpected_model_call'
+  | 'unconsumed_model_steps'
+  | 'invalid_model_step';
 
 export { getRunErrorDetails, getRunErrorState } from './run-data.ts';
 
@@ -178,7 +272,12 @@ export class ModelBehaviorError extends AgentsError {
     super(message, { code: options.code ?? 'model_behavior', cause: options.cause });
     // Not enumerable: a log line of the error must not carry what the model said.
     for (const key of ['response', 'status', 'responseError', 'incompleteDetails'] as const) {
-      Object.defineProperty(this, key, { value: options[key], enumerable: key === 'status', writable: true, configurable: true });
+      Object.defineProperty(this, key, {
+        value: options[key],
+        enumerable: key === 'status',
+        writable: true,
+        configurable: true,
+      });
     }
   }
 }
@@ -227,7 +326,11 @@ export class RunAbortedError extends AgentsError {
 }
 
 /** The brand, and a `name` that minifiers can't change. Packages that add error classes keep the pattern with their own. */
-function defineError(target: abstract new (...args: never[]) => Error, brandName: string, name: string = brandName): void {
+function defineError(
+  target: abstract new (...args: never[]) => Error,
+  brandName: string,
+  name: string = brandName,
+): void {
   brand(target, brandName);
   Object.defineProperty(target.prototype, 'name', { value: name, writable: true, configurable: true });
 }
@@ -241,7 +344,9 @@ function defineError(target: abstract new (...args: never[]) => Error, brandName
  */
 export function attachRunData(error: unknown, source: RunDataSource): unknown {
   if (attachData(error, source)) return error;
-  const wrapped = new AgentsError('The run failed: something was thrown that is no extensible object; see `cause`.', { cause: error });
+  const wrapped = new AgentsError('The run failed: something was thrown that is no extensible object; see `cause`.', {
+    cause: error,
+  });
   attachData(wrapped, source);
   return wrapped;
 }

@@ -7,7 +7,7 @@ export type Inspect = (value: unknown, options: object) => string;
  * @internal
  */
 export function defineInspect<T extends object>(
-  target: abstract new (...args: never[]) => T,
+  target: { readonly prototype: T },
   show: (value: T, depth: number, options: object, inspect: Inspect | undefined) => string,
 ): void {
   Object.defineProperty(target.prototype, Symbol.for('nodejs.util.inspect.custom'), {

@@ -99,7 +99,8 @@ function write(value: unknown, key: string | number, path: (string | number)[], 
       return value ? 'true' : 'false';
     case 'object':
       if (value === null) return 'null';
-      if (path.length >= MAX_JSON_DEPTH) throw new JsonEncodeError(path, `is nested deeper than ${MAX_JSON_DEPTH} levels`);
+      if (path.length >= MAX_JSON_DEPTH)
+        throw new JsonEncodeError(path, `is nested deeper than ${MAX_JSON_DEPTH} levels`);
       return Array.isArray(value) ? writeArray(value, path, format) : writeObject(value, key, path, format);
     case 'undefined':
       return undefined;
@@ -129,12 +130,19 @@ function writeArray(values: readonly unknown[], path: (string | number)[], forma
   return `[${text}]`;
 }
 
-function writeObject(value: object, key: string | number, path: (string | number)[], format: Format): string | undefined {
+function writeObject(
+  value: object,
+  key: string | number,
+  path: (string | number)[],
+  format: Format,
+): string | undefined {
   if (value instanceof CanonicalText) return value.text;
   if ('toJSON' in value && typeof value.toJSON === 'function') {
     const json: unknown = value.toJSON(String(key));
     // What toJSON gives is taken as it is; its own toJSON is not called again.
-    return isPlainObject(json) && !Array.isArray(json) ? writeMembers(json, path, format) : write(json, key, path, format);
+    return isPlainObject(json) && !Array.isArray(json)
+      ? writeMembers(json, path, format)
+      : write(json, key, path, format);
   }
   if (format.strict && !isPlainObject(value)) throw new JsonEncodeError(path, 'is no plain object');
   return writeMembers(value, path, format);

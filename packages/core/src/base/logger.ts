@@ -101,7 +101,8 @@ export function getLogger(scope?: string): Logger {
  * @internal
  */
 export function className(value: unknown): string {
-  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return value === null ? 'null' : typeof value;
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null)
+    return value === null ? 'null' : typeof value;
   try {
     for (let at: unknown = Object.getPrototypeOf(value); at !== null; at = Object.getPrototypeOf(at)) {
       const constructor: unknown = Object.getOwnPropertyDescriptor(at, 'constructor')?.value;

@@ -10,7 +10,11 @@ export type Check = (value: unknown) => string | undefined;
  * @throws UserError for anything but an object, unknown keys (with the nearest known one) and values of a wrong kind
  * @internal
  */
-export function checkOptions(options: unknown, known: readonly string[] | Readonly<Record<string, Check>>, where: string): void {
+export function checkOptions(
+  options: unknown,
+  known: readonly string[] | Readonly<Record<string, Check>>,
+  where: string,
+): void {
   if (options === undefined) return;
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw new UserError(`Options of ${where} must be an object, not ${kindOf(options)}.`);
@@ -20,7 +24,8 @@ export function checkOptions(options: unknown, known: readonly string[] | Readon
     if (!names.includes(key)) throw unknownOption(key, names, where);
     if (value === undefined || isList(known)) continue;
     const expected = known[key]?.(value);
-    if (expected !== undefined) throw new UserError(`Option '${key}' of ${where} must be ${expected}, not ${kindOf(value)}.`);
+    if (expected !== undefined)
+      throw new UserError(`Option '${key}' of ${where} must be ${expected}, not ${kindOf(value)}.`);
   }
 }
 
@@ -41,14 +46,17 @@ export const kinds: {
 } = {
   any: () => undefined,
   string: (value) => (typeof value === 'string' ? undefined : 'a string'),
-  nonEmptyString: (value) => (typeof value === 'string' && value.trim() !== '' ? undefined : 'a string that is not empty'),
+  nonEmptyString: (value) =>
+    typeof value === 'string' && value.trim() !== '' ? undefined : 'a string that is not empty',
   boolean: (value) => (typeof value === 'boolean' ? undefined : 'true or false'),
   number: (value) => (typeof value === 'number' && Number.isFinite(value) ? undefined : 'a finite number'),
   function: (value) => (typeof value === 'function' ? undefined : 'a function'),
   object: (value) => (typeof value === 'object' && value !== null && !Array.isArray(value) ? undefined : 'an object'),
   array: (value) => (Array.isArray(value) ? undefined : 'an array'),
   integer: (min) => (value) =>
-    typeof value === 'number' && Number.isSafeInteger(value) && value >= min ? undefined : `an integer of at least ${min}`,
+    typeof value === 'number' && Number.isSafeInteger(value) && value >= min
+      ? undefined
+      : `an integer of at least ${min}`,
   oneOf: (...values) => {
     const expected = values.map((value) => `'${value}'`).join(' or ');
     return (value) => (typeof value === 'string' && values.includes(value) ? undefined : expected);
@@ -57,15 +65,17 @@ export const kinds: {
     const expected = value === null ? undefined : check(value);
     return expected === undefined ? undefined : `${expected} or null`;
   },
-  either: (...checks) => (value) => {
-    const expected: string[] = [];
-    for (const check of checks) {
-      const problem = check(value);
-      if (problem === undefined) return undefined;
-      expected.push(problem);
-    }
-    return expected.join(' or ');
-  },
+  either:
+    (...checks) =>
+    (value) => {
+      const expected: string[] = [];
+      for (const check of checks) {
+        const problem = check(value);
+        if (problem === undefined) return undefined;
+        expected.push(problem);
+      }
+      return expected.join(' or ');
+    },
 };
 
 /** A value's kind without the value: what error messages may show. @internal */
@@ -73,7 +83,8 @@ export function kindOf(value: unknown): string {
   if (value === null) return 'null';
   if (value === undefined) return 'undefined';
   if (Array.isArray(value)) return 'an array';
-  if (typeof value === 'number' && !Number.isInteger(value)) return Number.isFinite(value) ? 'a fraction' : String(value);
+  if (typeof value === 'number' && !Number.isInteger(value))
+    return Number.isFinite(value) ? 'a fraction' : String(value);
   if (typeof value === 'number') return String(value);
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }

@@ -68,17 +68,16 @@ function lazily(source: RunDataSource): AttachedData {
 }
 
 /** `util.inspect` of an error of ours: as Node shows errors, with `runData` as one line. @internal */
-export function inspectError(
-  error: Error,
-  depth: number,
-  options: object,
-  inspect: Inspect | undefined,
-): string {
+export function inspectError(error: Error, depth: number, options: object, inspect: Inspect | undefined): string {
   const text =
-    inspect === undefined ? (error.stack ?? String(error)) : inspect(error, { ...options, depth, customInspect: false });
+    inspect === undefined
+      ? (error.stack ?? String(error))
+      : inspect(error, { ...options, depth, customInspect: false });
   const summary = summaryOf(error);
   if (summary === '') return text;
-  return text.endsWith('}') ? `${text.slice(0, -1).trimEnd()},\n  runData: ${summary}\n}` : `${text} { runData: ${summary} }`;
+  return text.endsWith('}')
+    ? `${text.slice(0, -1).trimEnd()},\n  runData: ${summary}\n}`
+    : `${text} { runData: ${summary} }`;
 }
 
 function summaryOf(error: Error): string {

@@ -138,8 +138,12 @@ function entryOf(from: Counts): Entry {
     inputTokens: count(from['inputTokens'] ?? from['input_tokens'] ?? from['prompt_tokens']),
     outputTokens: count(from['outputTokens'] ?? from['output_tokens'] ?? from['completion_tokens']),
     totalTokens: count(from['totalTokens'] ?? from['total_tokens']),
-    inputTokensDetails: inputDetails(from['inputTokensDetails'] ?? from['input_tokens_details'] ?? from['prompt_tokens_details']),
-    outputTokensDetails: outputDetails(from['outputTokensDetails'] ?? from['output_tokens_details'] ?? from['completion_tokens_details']),
+    inputTokensDetails: inputDetails(
+      from['inputTokensDetails'] ?? from['input_tokens_details'] ?? from['prompt_tokens_details'],
+    ),
+    outputTokensDetails: outputDetails(
+      from['outputTokensDetails'] ?? from['output_tokens_details'] ?? from['completion_tokens_details'],
+    ),
   });
 }
 

@@ -1,0 +1,420 @@
+import { brand, internal } from '../base/brand.ts';
+import { defineInspect } from '../base/inspect.ts';
+import type { Inspect } from '../base/inspect.ts';
+import { toInputItem, withoutReasoningId } from './convert.ts';
+import type { ReasoningIds } from './convert.ts';
+import type { AnyAgent } from '../agent/agent.ts';
+import type { ToolApprovalItem } from '../state/decisions.ts';
+import type { ToolOrigin } from '../agent/tool.ts';
+import type {
+  FunctionCallOutput,
+  JsonObject,
+  McpApprovalRequest,
+  McpApprovalResponse,
+  ResponseFunctionToolCall,
+  ResponseInputItem,
+  ResponseOutputItem,
+  ResponseOutputMessage,
+  ResponseReasoningItem,
+  ToolCallWire,
+  ToolOutputWire,
+} from './wire.ts';
+
+/** A plain wire object that a model accepts as input. Kinds newer than `openai`'s types pass at run time; write them with a cast. */
+export type AgentInputItem = ResponseInputItem;
+
+/** Internals of an item. @internal */
+interface ItemInternals {
+  converted: AgentInputItem | undefined;
+  convertedWithoutId: AgentInputItem | undefined;
+}
+
+/** Who made an item and why, around one Responses wire object. Discriminated by `type`. */
+export abstract class RunItemBase<T = unknown> {
+  static {
+    brand(this, 'RunItem');
+    defineInspect(this, inspectItem);
+  }
+
+  abstract readonly type: RunItem['type'];
+  readonly agent: AnyAgent;
+  /** The wire object as received, unknown keys included. Never changed by the SDK. */
+  readonly rawItem: T;
+  /** @internal */
+  declare readonly [internal]: ItemInternals;
+
+  protected constructor(agent: AnyAgent, rawItem: T) {
+    this.agent = agent;
+    this.rawItem = rawItem;
+    // Not enumerable: equal items stay equal to test libraries whether they were converted or not.
+    Object.defineProperty(this, internal, {
+      value: { converted: undefined, convertedWithoutId: undefined } satisfies ItemInternals,
+    });
+  }
+
+  /** A new wire object for the model, without provider-only members (`created_by`, null `status`). */
+  toInputItem(): AgentInputItem {
+    return toInputItem(this.rawItem);
+  }
+
+  /** `{ type, agent: { name }, raw_item, … }`, for logs and browsers. */
+  toJSON(): JsonObject {
+    return { type: this.type, agent: { name: this.agent.name }, raw_item: this.rawItem as JsonObject };
+  }
+}
+
+/** Input that was staged on a paused state and admitted before a model call. */
+export class InputItem extends RunItemBase<AgentInputItem> {
+  static {
+    brand(this, 'InputItem');
+  }
+
+  readonly type = 'input_item' as const;
+  /** 32 hex digits, the same over retries and restores. */
+  readonly inputId: string;
+
+  /** @internal */
+  constructor(agent: AnyAgent, rawItem: AgentInputItem, extra: { inputId: string }) {
+    super(agent, rawItem);
+    this.inputId = extra.inputId;
+  }
+
+  override toJSON(): JsonObject {
+    return { ...super.toJSON(), input_id: this.inputId };
+  }
+}
+
+export class MessageOutputItem extends RunItemBase<ResponseOutputMessage> {
+  static {
+    brand(this, 'MessageOutputItem');
+  }
+
+  readonly type = 'message_output_item' as const;
+
+  /** @internal */
+  // oxlint-disable-next-line no-useless-constructor -- the base's is protected
+  constructor(agent: AnyAgent, rawItem: ResponseOutputMessage) {
+    super(agent, rawItem);
+  }
+}
+
+export class ReasoningItem extends RunItemBase<ResponseReasoningItem> {
+  static {
+    brand(this, 'ReasoningItem');
+  }
+
+  readonly type = 'reasoning_item' as const;
+
+  /** @internal */
+  // oxlint-disable-next-line no-useless-constructor -- the base's is protected
+  constructor(agent: AnyAgent, rawItem: ResponseReasoningItem) {
+    super(agent, rawItem);
+  }
+}
+
+/** What is known of a call besides its wire object. @internal */
+export interface ToolCallExtra {
+  readonly title?: string | undefined;
+  readonly description?: string | undefined;
+  readonly toolOrigin?: ToolOrigin | undefined;
+  readonly originalArguments?: string | undefined;
+}
+
+export class ToolCallItem extends RunItemBase<ToolCallWire> {
+  static {
+    brand(this, 'ToolCallItem');
+  }
+
+  readonly type = 'tool_call_item' as const;
+  readonly title: string | undefined;
+  readonly description: string | undefined;
+  readonly toolOrigin: ToolOrigin | undefined;
+  /** What the model had asked for, when a person edited the arguments. */
+  readonly originalArguments: string | undefined;
+
+  /** @internal */
+  constructor(agent: AnyAgent, rawItem: ToolCallWire, extra: ToolCallExtra = {}) {
+    super(agent, rawItem);
+    this.title = extra.title;
+    this.description = extra.description;
+    this.toolOrigin = extra.toolOrigin;
+    this.originalArguments = extra.originalArguments;
+  }
+
+  /** Name on the wire; of hosted calls the name of their kind (`web_search`). */
+  get toolName(): string | undefined {
+    return toolNameOf(this.rawItem);
+  }
+
+  get callId(): string | undefined {
+    return callIdOf(this.rawItem);
+  }
+
+  override toJSON(): JsonObject {
+    return {
+      ...super.toJSON(),
+      tool_name: this.toolName,
+      call_id: this.callId,
+      title: this.title,
+      description: this.description,
+      tool_origin: this.toolOrigin as JsonObject | undefined,
+      original_arguments: this.originalArguments,
+    };
+  }
+}
+
+/** What is known of an output besides its wire object. @internal */
+export interface ToolOutputExtra {
+  readonly output: unknown;
+  readonly toolOrigin?: ToolOrigin | undefined;
+  readonly customData?: JsonObject | undefined;
+}
+
+export class ToolCallOutputItem extends RunItemBase<ToolOutputWire> {
+  static {
+    brand(this, 'ToolCallOutputItem');
+  }
+
+  readonly type = 'tool_call_output_item' as const;
+  /** The tool's value in memory; `rawItem.output` is what the model sees. Plain JSON after a restore. */
+  readonly output: unknown;
+  readonly toolOrigin: ToolOrigin | undefined;
+  /** From `customDataExtractor`; never sent to a model, kept by `RunState`. */
+  readonly customData: JsonObject | undefined;
+
+  /** @internal */
+  constructor(agent: AnyAgent, rawItem: ToolOutputWire, extra: ToolOutputExtra) {
+    super(agent, rawItem);
+    this.output = extra.output;
+    this.toolOrigin = extra.toolOrigin;
+    this.customData = extra.customData;
+  }
+
+  get callId(): string | undefined {
+    return callIdOf(this.rawItem);
+  }
+
+  /** Without the value in memory, which may be anything; `raw_item` has what the model sees. */
+  override toJSON(): JsonObject {
+    return {
+      ...super.toJSON(),
+      call_id: this.callId,
+      tool_origin: this.toolOrigin as JsonObject | undefined,
+      custom_data: this.customData,
+    };
+  }
+}
+
+export class HandoffCallItem extends RunItemBase<ResponseFunctionToolCall> {
+  static {
+    brand(this, 'HandoffCallItem');
+  }
+
+  readonly type = 'handoff_call_item' as const;
+
+  /** @internal */
+  // oxlint-disable-next-line no-useless-constructor -- the base's is protected
+  constructor(agent: AnyAgent, rawItem: ResponseFunctionToolCall) {
+    super(agent, rawItem);
+  }
+}
+
+export class HandoffOutputItem extends RunItemBase<FunctionCallOutput> {
+  static {
+    brand(this, 'HandoffOutputItem');
+  }
+
+  readonly type = 'handoff_output_item' as const;
+  readonly sourceAgent: AnyAgent;
+  readonly targetAgent: AnyAgent;
+
+  /** @internal */
+  constructor(agent: AnyAgent, rawItem: FunctionCallOutput, extra: { sourceAgent: AnyAgent; targetAgent: AnyAgent }) {
+    super(agent, rawItem);
+    this.sourceAgent = extra.sourceAgent;
+    this.targetAgent = extra.targetAgent;
+  }
+
+  override toJSON(): JsonObject {
+    return {
+      ...super.toJSON(),
+      source_agent: { name: this.sourceAgent.name },
+      target_agent: { name: this.targetAgent.name },
+    };
+  }
+}
+
+export class ToolSearchCallItem extends RunItemBase<Extract<ResponseOutputItem, { type: 'tool_search_call' }>> {
+  static {
+    brand(this, 'ToolSearchCallItem');
+  }
+
+  readonly type = 'tool_search_call_item' as const;
+
+  /** @internal */
+  // oxlint-disable-next-line no-useless-constructor -- the base's is protected
+  constructor(agent: AnyAgent, rawItem: Extract<ResponseOutputItem, { type: 'tool_search_call' }>) {
+    super(agent, rawItem);
+  }
+}
+
+/** What a tool search loaded for the turn, verbatim. */
+export class ToolSearchOutputItem extends RunItemBase<Extract<ResponseOutputItem, { type: 'tool_search_output' }>> {
+  static {
+    brand(this, 'ToolSearchOutputItem');
+  }
+
+  readonly type = 'tool_search_output_item' as const;
+
+  /** @internal */
+  // oxlint-disable-next-line no-useless-constructor -- the base's is protected
+  constructor(agent: AnyAgent, rawItem: Extract<ResponseOutputItem, { type: 'tool_search_output' }>) {
+    super(agent, rawItem);
+  }
+}
+
+export class McpListToolsItem extends RunItemBase<Extract<ResponseOutputItem, { type: 'mcp_list_tools' }>> {
+  static {
+    brand(this, 'McpListToolsItem');
+  }
+
+  readonly type = 'mcp_list_tools_item' as const;
+
+  /** @internal */
+  // oxlint-disable-next-line no-useless-constructor -- the base's is protected
+  constructor(agent: AnyAgent, rawItem: Extract<ResponseOutputItem, { type: 'mcp_list_tools' }>) {
+    super(agent, rawItem);
+  }
+}
+
+export class McpApprovalRequestItem extends RunItemBase<McpApprovalRequest> {
+  static {
+    brand(this, 'McpApprovalRequestItem');
+  }
+
+  readonly type = 'mcp_approval_request_item' as const;
+
+  /** @internal */
+  // oxlint-disable-next-line no-useless-constructor -- the base's is protected
+  constructor(agent: AnyAgent, rawItem: McpApprovalRequest) {
+    super(agent, rawItem);
+  }
+}
+
+export class McpApprovalResponseItem extends RunItemBase<McpApprovalResponse> {
+  static {
+    brand(this, 'McpApprovalResponseItem');
+  }
+
+  readonly type = 'mcp_approval_response_item' as const;
+
+  /** @internal */
+  // oxlint-disable-next-line no-useless-constructor -- the base's is protected
+  constructor(agent: AnyAgent, rawItem: McpApprovalResponse) {
+    super(agent, rawItem);
+  }
+}
+
+export class CompactionItem extends RunItemBase<Extract<ResponseOutputItem, { type: 'compaction' }>> {
+  static {
+    brand(this, 'CompactionItem');
+  }
+
+  readonly type = 'compaction_item' as const;
+
+  /** @internal */
+  // oxlint-disable-next-line no-useless-constructor -- the base's is protected
+  constructor(agent: AnyAgent, rawItem: Extract<ResponseOutputItem, { type: 'compaction' }>) {
+    super(agent, rawItem);
+  }
+}
+
+/** Everything a run produces, in `result.newItems`. Switch on `item.type`, with a `default`. */
+export type RunItem =
+  | InputItem
+  | MessageOutputItem
+  | ReasoningItem
+  | ToolCallItem
+  | ToolCallOutputItem
+  | ToolApprovalItem
+  | HandoffCallItem
+  | HandoffOutputItem
+  | ToolSearchCallItem
+  | ToolSearchOutputItem
+  | McpListToolsItem
+  | McpApprovalRequestItem
+  | McpApprovalResponseItem
+  | CompactionItem;
+
+/** All text parts of one message, joined; `''` when there are none (a refusal is no text). */
+export function messageText(message: MessageOutputItem | ResponseOutputMessage): string {
+  const raw: unknown = 'rawItem' in message ? message.rawItem : message;
+  const content: unknown = (raw as { content?: unknown } | null)?.content;
+  if (!Array.isArray(content)) return '';
+  let text = '';
+  for (const part of content as { type?: unknown; text?: unknown }[]) {
+    if (part?.type === 'output_text' && typeof part.text === 'string') text += part.text;
+  }
+  return text;
+}
+
+/** The text of all assistant messages among `items`, joined. */
+export function outputText(items: readonly RunItem[]): string {
+  let text = '';
+  for (const item of items) if (item.type === 'message_output_item') text += messageText(item);
+  return text;
+}
+
+/** `call_id`, else `id` (RUN-1101). @internal */
+export function callIdOf(rawItem: unknown): string | undefined {
+  const { call_id: callId, id } = rawItem as { call_id?: unknown; id?: unknown };
+  if (typeof callId === 'string') return callId;
+  return typeof id === 'string' ? id : undefined;
+}
+
+/** `name` of the wire object, else the name of its kind: `web_search` of a `web_search_call`. @internal */
+export function toolNameOf(rawItem: unknown): string | undefined {
+  const { name, type } = rawItem as { name?: unknown; type?: unknown };
+  if (typeof name === 'string') return name;
+  return typeof type === 'string' ? type.replace(/_call$/, '') : undefined;
+}
+
+/**
+ * What the model sees of an item, made once and kept: it is shared, so nobody may change it. `undefined` for waiting calls,
+ * which are no input. `omit` leaves out the ids of reasoning items (RUN-251).
+ *
+ * @internal
+ */
+export function convertedItem(item: RunItem, reasoningIds?: ReasoningIds): AgentInputItem | undefined {
+  if (item.type === 'tool_approval_item') return undefined;
+  const cache = item[internal];
+  const converted = (cache.converted ??= toInputItem(item.rawItem));
+  if (reasoningIds !== 'omit' || item.type !== 'reasoning_item') return converted;
+  return (cache.convertedWithoutId ??= withoutReasoningId(converted));
+}
+
+/**
+ * The convertible items of `items` as model input, in order. The list is new, its elements are shared: see
+ * `convertedItem`.
+ *
+ * @internal
+ */
+export function itemsToInput(
+  items: readonly RunItem[],
+  options: { reasoningIds?: ReasoningIds } = {},
+): AgentInputItem[] {
+  const input: AgentInputItem[] = [];
+  for (const item of items) {
+    const converted = convertedItem(item, options.reasoningIds);
+    if (converted !== undefined) input.push(converted);
+  }
+  return input;
+}
+
+/** As `console.log` shows an item: its members, of agents the names. */
+function inspectItem(item: RunItemBase, depth: number, options: object, inspect: Inspect | undefined): string {
+  const { type, raw_item: _, agent: __, ...others } = item.toJSON();
+  const shown = { agent: item.agent.name, rawItem: item.rawItem, ...others };
+  const text = inspect === undefined ? JSON.stringify(shown) : inspect(shown, { ...options, depth });
+  return `${String(type)} ${text}`;
+}
