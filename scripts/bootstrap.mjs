@@ -124,7 +124,8 @@ export async function main(run) {
     process.exitCode = await run();
   } catch (error) {
     if (!(error instanceof StepError)) throw error;
-    if (error.log) console.error(error.log.trimEnd());
+    // What a tool says about its failure, without the stack traces of the tool.
+    if (error.log) console.error(error.log.replace(/^.*\s{4}at .*\n/gm, '').trimEnd());
     console.error(error.message);
     process.exitCode = 1;
   }

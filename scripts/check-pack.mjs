@@ -1,10 +1,11 @@
 // Checks a package as users get it: packs it, lets publint and attw judge the tarball, then imports every entry and
-// compiles against its declarations (with skipLibCheck off, on the newest and the oldest supported TypeScript) in a
-// folder that holds the tarball and what it declares to need, and nothing else.
+// compiles against its declarations in a folder that holds the tarball and what it declares to need, and nothing else:
+// no Node types, no newer lib, skipLibCheck off, on the newest and the oldest supported TypeScript.
 //
 //   node ../../scripts/check-pack.mjs      (in the folder of a package, after the build)
 import { spawnSync } from 'node:child_process';
 import {
+  existsSync,
   globSync,
   mkdirSync,
   mkdtempSync,
@@ -19,13 +20,7 @@ import { dirname, join } from 'node:path';
 import { environment, root } from './bootstrap.mjs';
 
 const folder = process.cwd();
-const {
-  name,
-  exports,
-  dependencies = {},
-  peerDependencies = {},
-  peerDependenciesMeta = {},
-} = JSON.parse(readFileSync('package.json', 'utf8'));
+const { name, exports } = JSON.parse(readFileSync('package.json', 'utf8'));
 const temp = mkdtempSync(join(tmpdir(), 'agents-pack-'));
 
 function run(what, command, args, cwd = folder) {
@@ -40,6 +35,29 @@ function run(what, command, args, cwd = folder) {
   return undefined;
 }
 
+/** What a package cannot do without. */
+function needsOf(home) {
+  const { dependencies, peerDependencies, peerDependenciesMeta } = JSON.parse(
+    readFileSync(join(home, 'package.json'), 'utf8'),
+  );
+  return Object.keys({ ...dependencies, ...peerDependencies }).filter((one) => !peerDependenciesMeta?.[one]?.optional);
+}
+
+/** Puts a package, as `from` sees it, and all that it needs into the folder's node_modules. */
+function link(one, from) {
+  const place = join(temp, 'node_modules', one);
+  if (existsSync(place)) return;
+  let at = from;
+  while (!existsSync(join(at, 'node_modules', one))) {
+    if (at === dirname(at)) throw new Error(`${one}, which ${from} needs, is not installed`);
+    at = dirname(at);
+  }
+  const home = realpathSync(join(at, 'node_modules', one));
+  mkdirSync(dirname(place), { recursive: true });
+  symlinkSync(home, place, 'dir');
+  needsOf(home).forEach((next) => link(next, home));
+}
+
 try {
   run('pnpm pack', 'pnpm', ['pack', '--pack-destination', temp]);
   const tarball = globSync('*.tgz', { cwd: temp }).map((file) => join(temp, file))[0];
@@ -49,14 +67,7 @@ try {
   const home = join(temp, 'node_modules', name);
   mkdirSync(home, { recursive: true });
   run('unpack', 'tar', ['-xzf', tarball, '-C', home, '--strip-components=1']);
-  const needed = Object.keys({ ...dependencies, ...peerDependencies }).filter(
-    (one) => !peerDependenciesMeta[one]?.optional,
-  );
-  for (const one of [...needed, '@types/node']) {
-    const link = join(temp, 'node_modules', one);
-    mkdirSync(dirname(link), { recursive: true });
-    symlinkSync(realpathSync(join(folder, 'node_modules', one)), link, 'dir');
-  }
+  needsOf(folder).forEach((one) => link(one, folder));
 
   const entries = Object.keys(exports)
     .filter((entry) => entry !== './package.json')
@@ -71,9 +82,10 @@ try {
     JSON.stringify({
       compilerOptions: {
         target: 'es2023',
-        lib: ['es2023', 'esnext.disposable'],
+        lib: ['es2023', 'dom', 'dom.iterable', 'dom.asynciterable'],
         module: 'nodenext',
-        types: ['node'],
+        types: [],
+        preserveSymlinks: true,
         strict: true,
         exactOptionalPropertyTypes: true,
         skipLibCheck: false,

@@ -107,7 +107,7 @@ export function readSurface(folder) {
     if (!conditions.types) continue;
     const file = join(folder, conditions.types);
     const found = [...(files.get(file)?.exports.keys() ?? [])]
-      .toSorted()
+      .sort()
       .map((exported) => ({ exported, ...lookUp(file, exported) }));
     const show = ({ exported, local }) => (exported === local ? exported : `${exported} (${local})`);
     entries[join(name, subpath)] = {

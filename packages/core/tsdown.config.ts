@@ -14,4 +14,6 @@ export default defineConfig({
   dts: true,
   sourcemap: true,
   fixedExtension: false,
+  // The bundled declarations lose the references of their sources; AsyncDisposable needs this one.
+  banner: { dts: '/// <reference lib="esnext.disposable" />' },
 });
