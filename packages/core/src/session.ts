@@ -1,1 +1,12 @@
-export {};
+// `@agents/core/session`: what authors of backends need; loads no run loop.
+export { contentDigest, supports } from './sessions/contract.ts';
+export type {
+  ContextAwareSession, HistoryOperation, HistoryTransaction, ItemPolicySession, ManagedSession, Session, SessionCapabilities, SessionInputCallback,
+  SessionOptions, SessionSettings, TransactionalSession, VersionedSession,
+} from './sessions/contract.ts';
+export {
+  SessionBusyError, SessionClosedError, SessionError, SessionItemError, SessionOutcomeUnknownError, SessionSchemaError, SessionVersionConflictError,
+} from './sessions/errors.ts';
+export type { SessionErrorDetails } from './sessions/errors.ts';
+export { decodeItem, encodeItem } from './sessions/codec.ts';
+export { MemorySession } from './sessions/memory.ts';

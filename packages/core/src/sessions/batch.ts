@@ -1,0 +1,69 @@
+import { dedupeInput, itemDigest, toInputItem, withoutReasoningId } from '../items/convert.ts';
+import type { AgentInputItem, RunItem } from '../items/items.ts';
+import type { PendingWrite } from '../state/pending-write.ts';
+import type { StateRecord } from '../state/record.ts';
+import { encodeItems } from './codec.ts';
+import { supports } from './contract.ts';
+import type { Session } from './contract.ts';
+import { pruneOrphans } from './prune.ts';
+
+/** Items as they are stored, and how many run items they hold. */
+export interface Batch { readonly items: readonly AgentInputItem[]; readonly count: number }
+
+/** New input in its stored form. @internal */
+export function inputBatch(session: Session, record: StateRecord, newItems: readonly AgentInputItem[]): Batch {
+  const items = dedupeInput(newItems.map((item) => storedForm(session, record, toInputItem(item))));
+  return { items: forStore(session, items), count: 0 };
+}
+
+/** Items of a turn in their stored form; waiting approvals are never stored (SESS-082, 085, 086). @internal */
+export function turnBatch(session: Session, record: StateRecord, runItems: readonly RunItem[]): Batch {
+  const converted = runItems
+    .filter((item) => item.type !== 'tool_approval_item')
+    .map((item) => storedForm(session, record, item.toInputItem()));
+  const items = dedupeInput(converted);
+  return { items: forStore(session, items), count: countOf(converted, items) };
+}
+
+/**
+ * A held batch together with the items of the turn that ends it, which follow (STATE-324). Held calls that nobody will
+ * answer any more are left out.
+ *
+ * @internal
+ */
+export function claimHeld(session: Session, record: StateRecord, held: PendingWrite, turn: Batch): Batch {
+  const waiting = new Set(record.step.type === 'interruption' ? record.step.interruptions.map((item) => item.callId) : []);
+  const isOpen = (item: AgentInputItem): boolean => 'call_id' in item && waiting.has(item.call_id as string);
+  const merged = pruneOrphans(
+    [...held.items.map((item) => ({ item, isNew: isOpen(item) })), ...turn.items.map((item) => ({ item, isNew: true }))],
+    false,
+  );
+  const items = dedupeInput(merged.map(({ item }) => item));
+  return { items: forStore(session, items), count: items.length };
+}
+
+/** Raw digests of a batch. @throws SessionItemError for what is no JSON, as the session would. @internal */
+export function rawDigests(items: readonly AgentInputItem[]): string[] {
+  try {
+    return items.map((item) => itemDigest(item, 'raw'));
+  } catch (error) {
+    encodeItems(items, undefined);
+    throw error;
+  }
+}
+
+function storedForm(session: Session, record: StateRecord, item: AgentInputItem): AgentInputItem {
+  if (item.type !== 'reasoning' || record.reasoningItemIdPolicy !== 'omit') return item;
+  return supports(session, 'itemPolicy') && session.preserveReasoningItemIds === true ? item : withoutReasoningId(item);
+}
+
+function forStore(session: Session, items: readonly AgentInputItem[]): readonly AgentInputItem[] {
+  return supports(session, 'itemPolicy') && session.prepareItemsForPersistence ? session.prepareItemsForPersistence(items) : items;
+}
+
+/** Run items whose form is in the batch; without duplicates that is all of them, and nothing needs to be digested. */
+function countOf(converted: readonly AgentInputItem[], batch: readonly AgentInputItem[]): number {
+  if (converted.length === batch.length) return batch.length;
+  const digests = new Set(batch.map((item) => itemDigest(item, 'raw')));
+  return converted.filter((item) => digests.has(itemDigest(item, 'raw'))).length;
+}

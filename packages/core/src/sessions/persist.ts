@@ -1,0 +1,239 @@
+import type { AgentInputItem, RunItem } from '../items/items.ts';
+import type { RunContext } from '../state/context.ts';
+import type { PendingWrite } from '../state/pending-write.ts';
+import type { StateRecord } from '../state/record.ts';
+import { claimHeld, inputBatch, rawDigests, turnBatch } from './batch.ts';
+import { appendItems, applyOperation, readItems } from './calls.ts';
+import type { SessionStep } from './calls.ts';
+import { supports } from './contract.ts';
+import type { HistoryOperation, Session, TransactionalSession } from './contract.ts';
+import { SessionOutcomeUnknownError } from './errors.ts';
+import { batchPosition, operationId } from './operation-id.ts';
+import { ambiguous, isHeld, readOutcome, stillThere, wrongSession } from './recover.ts';
+import { knownSessionId, readSessionId } from './settings.ts';
+import { KnownTail, tailDigest } from './tail.ts';
+
+/** Waits between repeats of an append whose answer was lost (SESS-102). */
+const REPEAT_AFTER_MS = [50, 200, 800] as const;
+
+export interface WriterArgs {
+  readonly session: Session;
+  readonly record: StateRecord;
+  readonly context: RunContext;
+  readonly step: SessionStep;
+  /** From `prepareInput`; absent in a resumed segment, whose first write reads it. */
+  readonly tail?: KnownTail | undefined;
+}
+
+export interface TurnMeta {
+  readonly responseId?: string | undefined;
+  readonly store?: boolean | undefined;
+  readonly hasLocalToolOutputs: boolean;
+  /** The last append of a run: the record has no pending write then, the unrecoverable mark stands for it (STATE-331). */
+  readonly terminal?: boolean | undefined;
+}
+
+/**
+ * The only writer of a session. A batch stands in the record before it is offered to the session and leaves it when the
+ * session acknowledged it, so that whatever happens in between can be settled later (STATE §11.2). Errors of the session
+ * pass unchanged.
+ *
+ * @internal
+ */
+export class SessionWriter {
+  readonly #session: Session;
+  readonly #record: StateRecord;
+  readonly #context: RunContext;
+  readonly #step: SessionStep;
+  #tail: KnownTail | undefined;
+  #sessionId: string | undefined;
+  #inFlight: Promise<void> | undefined;
+
+  constructor(args: WriterArgs) {
+    this.#session = args.session;
+    this.#record = args.record;
+    this.#context = args.context;
+    this.#step = args.step;
+    this.#tail = args.tail;
+    this.#sessionId = knownSessionId(args.session);
+    this.#record.sessionId = this.#sessionId ?? this.#record.sessionId;
+  }
+
+  /** Ends, without rejecting, when the write that is going on now ends; an abort waits for it (SESS-016). */
+  get inFlight(): Promise<void> | undefined { return this.#inFlight }
+
+  /** The run's new input is owed to the session from now on (STATE-321). */
+  stageInput(newItems: readonly AgentInputItem[]): void {
+    const batch = inputBatch(this.#session, this.#record, newItems);
+    if (batch.items.length === 0) return;
+    this.#record.pendingWrite = this.#pending(batch.items, { persistedCount: 0, turn: 0, firstItemIndex: 0 }, { hasLocalToolOutputs: false });
+  }
+
+  /** Before the first request leaves. Does nothing when no input is owed. */
+  async writeInput(): Promise<void> {
+    const id = await this.#id();
+    const owed = this.#record.pendingWrite;
+    // Staged before a session that gives its id only on request had been asked.
+    if (owed?.sessionId === '' && id !== '') this.#record.pendingWrite = { ...owed, sessionId: id };
+    const pending = this.#record.pendingWrite;
+    if (pending !== undefined && !isHeld(pending)) await this.#track(() => this.#write(pending));
+  }
+
+  /** What a turn adds to the history; approvals that wait are left out. */
+  async writeTurn(items: readonly RunItem[], meta: TurnMeta): Promise<void> {
+    const record = this.#record;
+    // A batch that is still owed comes first; only a caller that skipped `writeInput` gets here with one.
+    await this.writeInput();
+    const turn = turnBatch(this.#session, record, items);
+    const held = record.pendingWrite;
+    const batch = held === undefined ? turn : claimHeld(this.#session, record, held, turn);
+    if (batch.items.length === 0) {
+      record.pendingWrite = undefined;
+      return;
+    }
+    const persistedCount = record.persistedItemCount + batch.count;
+    const pending = this.#pending(batch.items, { persistedCount, ...batchPosition(record) }, meta);
+    if (meta.terminal === true) {
+      await this.#track(async () => {
+        await this.#append(pending);
+        this.#acknowledge(pending);
+      });
+      return;
+    }
+    record.pendingWrite = pending;
+    await this.#track(() => this.#write(pending));
+  }
+
+  /**
+   * Settles what an earlier segment left owed, before anything else of a resume. No tool, hook or model is involved.
+   *
+   * @throws UserError `session_write_wrong_session`, `session_write_ambiguous`; the write stays owed then
+   */
+  async settle(): Promise<void> {
+    const pending = this.#record.pendingWrite;
+    if (pending === undefined) return;
+    if (pending.sessionId !== (await this.#id())) throw wrongSession();
+    if (!isHeld(pending)) await this.#track(() => this.#settle(pending));
+  }
+
+  async #settle(pending: PendingWrite): Promise<void> {
+    const { before } = pending;
+    if (before === null) return await this.#write(pending);
+    // With the same operation id the session itself knows whether it has the batch, also when others wrote meanwhile.
+    if (!pending.acknowledged && pending.position !== undefined && supports(this.#session, 'transactions')) {
+      await this.#append(pending);
+      this.#tail = undefined;
+      return this.#acknowledge(pending);
+    }
+    const tail = await this.#read(before.length + pending.items.length);
+    const digests = this.#digests(tail);
+    const batch = this.#digests(pending.items);
+    if (pending.acknowledged) {
+      if (!stillThere(before, batch, digests)) throw ambiguous();
+    } else {
+      const outcome = readOutcome(before, batch, digests);
+      if (outcome === 'ambiguous') throw ambiguous();
+      if (outcome === 'unchanged') {
+        await this.#append(pending);
+        tail.push(...pending.items);
+      }
+    }
+    this.#tail = undefined;
+    this.#acknowledge(pending);
+    this.#tail = new KnownTail(tail, false);
+  }
+
+  /** Steps ③ to ⑤ of STATE §11.2. */
+  async #write(pending: PendingWrite): Promise<void> {
+    pending.before ??= await this.#before(pending.items.length);
+    await this.#append(pending);
+    this.#acknowledge(pending);
+  }
+
+  async #before(batchLength: number): Promise<readonly string[]> {
+    const wanted = batchLength + 1;
+    if (this.#tail?.known !== true) {
+      const items = await this.#read(wanted);
+      this.#tail = new KnownTail(items, items.length < wanted);
+    }
+    return this.#digests(this.#tail.last(wanted));
+  }
+
+  async #append(pending: PendingWrite): Promise<void> {
+    const session = this.#session;
+    const { items } = pending;
+    await this.#step({ kind: 'session', operation: 'append' }, async () => {
+      if (!supports(session, 'transactions')) return await appendItems(session, items, this.#context);
+      const position = pending.position ?? batchPosition(this.#record);
+      const id = operationId(await this.#id(), this.#record.runKey, position, rawDigests(items));
+      await this.#apply(session, { operationId: id, transaction: { type: 'append_items', items } });
+    });
+  }
+
+  async #apply(session: TransactionalSession, operation: HistoryOperation): Promise<void> {
+    for (const wait of REPEAT_AFTER_MS) {
+      try {
+        return await applyOperation(session, operation, this.#context);
+      } catch (error) {
+        if (!(error instanceof SessionOutcomeUnknownError)) throw error;
+        await new Promise<void>((resolve) => void setTimeout(resolve, wait * (0.8 + 0.4 * Math.random())));
+      }
+    }
+    await applyOperation(session, operation, this.#context);
+  }
+
+  #acknowledge(pending: PendingWrite): void {
+    pending.acknowledged = true;
+    this.#record.persistedItemCount = pending.persistedCount;
+    this.#tail?.push(pending.items);
+    this.#record.pendingWrite = undefined;
+  }
+
+  async #read(count: number): Promise<AgentInputItem[]> {
+    return await this.#step({ kind: 'session', operation: 'read' }, () => readItems(this.#session, count, this.#context));
+  }
+
+  #digests(items: readonly AgentInputItem[]): string[] {
+    return items.map((item) => tailDigest(this.#session, item));
+  }
+
+  /** `''` when the session has no id to be had: such writes are told apart by what they hold alone. */
+  async #id(): Promise<string> {
+    if (this.#sessionId !== undefined) return this.#sessionId;
+    this.#sessionId = await readSessionId(this.#session);
+    if (this.#sessionId === undefined) return '';
+    this.#record.sessionId = this.#sessionId;
+    return this.#sessionId;
+  }
+
+  #pending(
+    items: readonly AgentInputItem[],
+    { persistedCount, ...position }: { readonly persistedCount: number; readonly turn: number; readonly firstItemIndex: number },
+    meta: TurnMeta,
+  ): PendingWrite {
+    return {
+      sessionId: this.#sessionId ?? '',
+      items,
+      before: null,
+      persistedCount,
+      responseId: meta.responseId ?? null,
+      store: meta.store ?? null,
+      hasLocalToolOutputs: meta.hasLocalToolOutputs,
+      acknowledged: false,
+      position,
+      foreign: {},
+    };
+  }
+
+  #track(work: () => Promise<void>): Promise<void> {
+    const done = work();
+    const settled = done.then(nothing, nothing).then(() => {
+      if (this.#inFlight === settled) this.#inFlight = undefined;
+    });
+    this.#inFlight = settled;
+    return done;
+  }
+}
+
+/** Whoever started the write gets its error. */
+function nothing(): void {}
