@@ -1,0 +1,91 @@
+import { randomHex } from '../base/ids.ts';
+import { contextInternals, RunContext } from './context.ts';
+import { applyDecision } from './decide.ts';
+import type { AnyAgent } from '../agent/agent.ts';
+import type { AgentInputItem } from '../items/items.ts';
+import type { StateRecord } from './record.ts';
+
+/** What a fresh run begins with. */
+export interface NewRecordInit {
+  readonly agent: AnyAgent;
+  /** The caller's value, not wrapped. */
+  readonly context: unknown;
+  readonly input: string | readonly AgentInputItem[];
+  /** `null`: no limit. */
+  readonly maxTurns: number | null;
+  readonly reasoningItemIdPolicy?: 'preserve' | 'omit' | undefined;
+  readonly sessionId?: string | undefined;
+  /** Default: 128 random bits as hex. */
+  readonly runKey?: string | undefined;
+}
+
+/** The record of a run that has not begun. */
+export function newRecord(init: NewRecordInit): StateRecord {
+  return ownContext({
+    startingAgent: init.agent,
+    currentAgent: init.agent,
+    context: new RunContext(init.context),
+    input: init.input,
+    generatedItems: [],
+    sessionItems: [],
+    modelResponses: [],
+    processed: undefined,
+    step: { type: 'none' },
+    currentTurn: 0,
+    maxTurns: init.maxTurns,
+    persistedItemCount: 0,
+    pendingWrite: undefined,
+    unrecoverable: false,
+    toolUse: new Map(),
+    guardrailResults: { input: [], output: [], toolInput: [], toolOutput: [] },
+    reasoningItemIdPolicy: init.reasoningItemIdPolicy,
+    promptCacheKey: undefined,
+    trace: undefined,
+    runKey: init.runKey ?? randomHex(16),
+    sessionId: init.sessionId,
+    decisions: [],
+    foreign: {},
+    inUse: false,
+  });
+}
+
+/**
+ * An independent record (STATE-131…134): lists, decisions, ledger and usage are its own; items, responses, agents and the
+ * application context are shared. It costs one slice of pointers per list.
+ */
+export function copyRecord(record: StateRecord): StateRecord {
+  const { guardrailResults: results, pendingWrite, trace } = record;
+  return ownContext({
+    ...record,
+    context: copyContext(record.context),
+    input: typeof record.input === 'string' ? record.input : record.input.slice(),
+    generatedItems: record.generatedItems.slice(),
+    sessionItems: record.sessionItems.slice(),
+    modelResponses: record.modelResponses.slice(),
+    step: record.step.type === 'interruption' ? { ...record.step, interruptions: record.step.interruptions.slice() } : record.step,
+    pendingWrite: pendingWrite && { ...pendingWrite, items: pendingWrite.items.slice(), before: pendingWrite.before && [...pendingWrite.before] },
+    toolUse: new Map([...record.toolUse].map(([agent, names]) => [agent, new Set(names)])),
+    guardrailResults: { input: results.input.slice(), output: results.output.slice(), toolInput: results.toolInput.slice(), toolOutput: results.toolOutput.slice() },
+    trace: trace && { ...trace, ...(trace.metadata && { metadata: { ...trace.metadata } }) },
+    decisions: record.decisions.slice(),
+    inUse: false,
+  });
+}
+
+/** Makes `context.decide` decide on this record; a record's context belongs to it alone. */
+export function ownContext(record: StateRecord): StateRecord {
+  contextInternals(record.context).decide = (item, decision) => applyDecision(record, item, decision);
+  return record;
+}
+
+function copyContext(context: RunContext): RunContext {
+  const from = contextInternals(context);
+  const copy = new RunContext(from.value);
+  const to = contextInternals(copy);
+  to.usage = from.usage.copy();
+  to.approvals = from.approvals.copy();
+  to.ledger = from.ledger.copy();
+  to.turnInput = from.turnInput;
+  to.toolInput = from.toolInput;
+  return copy;
+}

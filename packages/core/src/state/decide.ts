@@ -1,0 +1,110 @@
+import { ModelBehaviorError, UserError } from '../base/errors.ts';
+import { checkOptions, kinds } from '../base/options.ts';
+import { decideAlways, decideCall } from './approvals.ts';
+import { contextInternals } from './context.ts';
+import { approvalInternals, ToolApprovalItem } from './decisions.ts';
+import { approvalKeyOf, callIdentity } from './identity.ts';
+import type { CallDecision, DecidedCall } from './approvals.ts';
+import type { RunContext } from './context.ts';
+import type { Decision } from './decisions.ts';
+import type { CallIdentity } from './identity.ts';
+import type { StateRecord } from './record.ts';
+
+/**
+ * Records a decision on a call of this run (STATE §6): in the approval map of its agent, in the ledger and in the audit
+ * trail. Nothing is changed when it throws.
+ *
+ * @param item a waiting item: of this state, of its result, or of another restore of the same snapshot
+ * @param now clock of the audit trail, epoch ms
+ * @throws UserError `approval_not_item`, `approval_ambiguous`, `approval_in_doubt`, or for a malformed decision
+ * @throws ModelBehaviorError `approval_call_id`, `approval_identity`, `call_id_reused`
+ */
+export function applyDecision(record: StateRecord, item: unknown, decision: Decision, now: () => number = Date.now): void {
+  if (!(item instanceof ToolApprovalItem)) {
+    throw new UserError('Only a waiting call can be decided: pass an item of `interruptions` (a `ToolApprovalItem`).', { code: 'approval_not_item' });
+  }
+  checkDecision(decision);
+  const waiting = waitingItem(record, item);
+  const { lookupKey, identity } = decidable(waiting);
+  const { approvals, ledger } = contextInternals(record.context);
+  ledger.checkBinding(identity);
+  if (decision.type === 'approve' && ledger.isInDoubt(identity.callId)) {
+    throw new UserError(`The call of '${waiting.qualifiedName}' was started and its end is unknown, so it cannot be approved. Reject it, or start a new run.`, { code: 'approval_in_doubt' });
+  }
+
+  ledger.bind(identity);
+  const approved = decision.type === 'approve';
+  const message = decision.type === 'reject' ? decision.message : undefined;
+  const always = decision.always === true;
+  const function_ = approvals.functionRecord(waiting.agent, approvalKeyOf(lookupKey));
+  if (always) decideAlways(function_, identity, approved, message);
+  else decideCall(function_, identity.callId, approved, message);
+  if (!always && lookupKey.kind === 'deferred_top_level' && approvalInternals(waiting).allowBareNameAlias) {
+    decideCall(approvals.functionRecord(waiting.agent, lookupKey.name), identity.callId, approved, message);
+  }
+  record.decisions.push({
+    callId: identity.callId,
+    path: [],
+    toolName: waiting.name,
+    type: decision.type,
+    always,
+    by: decision.by,
+    note: decision.note,
+    at: new Date(now()).toISOString(),
+    arguments: waiting.arguments,
+    originalArguments: undefined,
+  });
+}
+
+/** The stored decision that covers exactly this call of this agent; `undefined`: nobody decided, or not about this call. */
+export function decisionFor(context: RunContext, call: DecidedCall): CallDecision | undefined {
+  const { approvals, ledger } = contextInternals(context);
+  return approvals.decisionFor(call, ledger);
+}
+
+const note = { type: kinds.oneOf('approve', 'reject'), always: kinds.boolean, by: kinds.string, note: kinds.string };
+const members = { approve: note, reject: { ...note, message: kinds.string } };
+
+function checkDecision(decision: unknown): asserts decision is Decision {
+  const type: unknown = typeof decision === 'object' && decision !== null && 'type' in decision ? decision.type : undefined;
+  if (type !== 'approve' && type !== 'reject') {
+    throw new UserError("A decision is an object with `type` 'approve' or 'reject'.");
+  }
+  checkOptions(decision, members[type], `a decision of type '${type}'`);
+}
+
+/** The state's own item for the given one: the same object, or the same call of the same agent (STATE-171). */
+function waitingItem(record: StateRecord, item: ToolApprovalItem): ToolApprovalItem {
+  const all = record.step.type === 'interruption' ? record.step.interruptions : [];
+  const ofCall = all.filter((other) => other.callId === item.callId && other.agent === item.agent);
+  const own = ofCall.find((other) => other === item);
+  if (ofCall.length === 0) return item;
+  const identity = identityOf(item);
+  const same = ofCall.filter((other) => other === item || (identity !== undefined && identityOf(other)?.equals(identity) === true));
+  if (same.length > 1 || (identity === undefined && ofCall.length > 1)) {
+    throw new UserError('More than one waiting call fits this item, so it is unclear which one is decided. Call ids must be unique.', { code: 'approval_ambiguous' });
+  }
+  return own ?? same[0] ?? item;
+}
+
+function decidable(item: ToolApprovalItem): { readonly lookupKey: NonNullable<ReturnType<typeof approvalInternals>['lookupKey']>; readonly identity: CallIdentity } {
+  const { type } = item.rawItem;
+  if (type !== 'function_call') {
+    throw new UserError(`Decisions on calls of type '${type}' are not supported; this state was made by an edition with tools of that kind.`);
+  }
+  // The item falls back to the call's `id` for display; only the call id names a function call.
+  if (item.rawItem.call_id === '' || item.callId === '') {
+    throw new ModelBehaviorError(`The call of '${item.qualifiedName}' cannot be decided: it needs a non-empty call ID.`, { code: 'approval_call_id' });
+  }
+  const identity = identityOf(item);
+  const { lookupKey } = approvalInternals(item);
+  if (identity === undefined || lookupKey === undefined) {
+    throw new ModelBehaviorError(`The call of '${item.qualifiedName}' cannot be decided: it has no canonical invocation identity (call ID, name and arguments).`, { code: 'approval_identity' });
+  }
+  return { lookupKey, identity };
+}
+
+function identityOf(item: ToolApprovalItem): CallIdentity | undefined {
+  const { lookupKey, toolName } = approvalInternals(item);
+  return callIdentity(item.rawItem, lookupKey, { toolName });
+}

@@ -1,0 +1,317 @@
+import { sha256Hex } from '../base/digest.ts';
+import { CanonicalText, canonicalJson } from '../base/json-encode.ts';
+import { canonicalizeJsonText } from '../base/json-text.ts';
+import { hasLoneSurrogate } from '../base/json.ts';
+import type { ToolLookupKey } from './record.ts';
+
+/** Kinds of calls that the ledger knows (STATE §5.2). */
+export type InvocationType =
+  | 'function_call' | 'custom_tool_call' | 'shell_call' | 'local_shell_call' | 'apply_patch_call' | 'computer_call' | 'mcp_approval_request';
+
+/** What tells one call from another (STATE §5.3), as snapshots hold it. */
+export interface IdentityData {
+  readonly type: InvocationType;
+  readonly callId: string;
+  /** Lowercase SHA-256 hex of what a sticky decision covers. */
+  readonly approvalScope: string;
+  /** Lowercase SHA-256 hex of the exact call. */
+  readonly fingerprint: string;
+}
+
+/** What the raw call does not say about itself. */
+export interface IdentityOptions {
+  /** `handoff` for calls that pass the conversation on: an approval for a function never covers them (STATE-169). */
+  readonly role?: 'handoff' | undefined;
+  /** Resolved name of a native tool, which its calls do not carry. */
+  readonly toolName?: string | undefined;
+}
+
+type Wire = Readonly<Record<string, unknown>>;
+
+const outputOf: Readonly<Record<string, InvocationType>> = Object.assign(Object.create(null) as Record<string, InvocationType>, {
+  function_call_output: 'function_call',
+  custom_tool_call_output: 'custom_tool_call',
+  shell_call_output: 'shell_call',
+  local_shell_call_output: 'local_shell_call',
+  apply_patch_call_output: 'apply_patch_call',
+  computer_call_output: 'computer_call',
+  mcp_approval_response: 'mcp_approval_request',
+});
+
+const invocationTypes: ReadonlySet<string> = new Set(Object.values(outputOf));
+
+/** Whether `type` names a kind of call that the ledger can hold. */
+export function isInvocationType(type: unknown): type is InvocationType {
+  return typeof type === 'string' && invocationTypes.has(type);
+}
+
+/** Which call an output item ends; `undefined` for every other item. An output's own `id` never counts. */
+export function completedBy(item: unknown): { readonly type: InvocationType; readonly callId: string } | undefined {
+  const wire = asWire(item);
+  const type = typeof wire?.['type'] === 'string' ? outputOf[wire['type']] : undefined;
+  if (wire === undefined || type === undefined) return undefined;
+  const callId = text(type === 'mcp_approval_request' ? wire['approval_request_id'] : wire['call_id']);
+  return callId === undefined ? undefined : { type, callId };
+}
+
+/** Kind and id of a call of the wire; `undefined` for every other item. The id may be missing. */
+export function invocationOf(item: unknown): { readonly type: InvocationType; readonly callId: string | undefined } | undefined {
+  const wire = asWire(item);
+  if (wire === undefined) return undefined;
+  const request = hostedRequest(wire);
+  if (request !== undefined) return { type: 'mcp_approval_request', callId: request.callId };
+  return isInvocationType(wire['type']) ? { type: wire['type'], callId: text(wire['call_id']) } : undefined;
+}
+
+// ---- keys of tools
+
+/** A function tool, or a function call, as far as names go. A tool's namespace is an object, a call's a text. */
+export interface NamedFunction {
+  readonly name: string;
+  readonly namespace?: string | { readonly name: string } | null | undefined;
+  readonly deferLoading?: boolean | undefined;
+}
+
+/**
+ * Key of a function tool, or the one that a call means by its own names (TOOL §9.1); `undefined` without a name.
+ * A call whose namespace repeats its name means a deferred top-level tool.
+ */
+export function lookupKeyOf(named: NamedFunction): ToolLookupKey | undefined {
+  const { name } = named;
+  if (text(name) === undefined) return undefined;
+  const namespace = text(typeof named.namespace === 'object' ? named.namespace?.name : named.namespace);
+  if (namespace === name || (named.deferLoading === true && namespace === undefined)) return { kind: 'deferred_top_level', name };
+  return namespace === undefined ? { kind: 'bare', name } : { kind: 'namespaced', namespace, name };
+}
+
+/** Under which key, besides its owner, decisions on a function are kept (STATE §5.1). */
+export function approvalKeyOf(key: ToolLookupKey): string {
+  switch (key.kind) {
+    case 'bare':
+      return key.name;
+    case 'namespaced':
+      return `${key.namespace}.${key.name}`;
+    case 'deferred_top_level':
+      return `deferred_top_level:${key.name}`;
+    default:
+      return key satisfies never;
+  }
+}
+
+/** Whether two keys name the same tool. */
+export function sameLookupKey(a: ToolLookupKey, b: ToolLookupKey): boolean {
+  return a.kind === b.kind && a.name === b.name && (a.kind !== 'namespaced' || a.namespace === (b as typeof a).namespace);
+}
+
+// ---- identity
+
+/**
+ * Canonical identity of a call. Digests are made when somebody reads them: an ordinary call never needs one, since
+ * a repeated id is compared by its raw text first.
+ */
+export class CallIdentity implements IdentityData {
+  readonly type: InvocationType;
+  readonly callId: string;
+  // No `#private` members: an identity may meet one of another copy of the package.
+  private scope: string | undefined;
+  private print: string | undefined;
+  private readonly source: Source | undefined;
+
+  constructor(type: InvocationType, callId: string, from: Source | { readonly approvalScope: string; readonly fingerprint: string }) {
+    this.type = type;
+    this.callId = callId;
+    if ('wire' in from) {
+      this.source = from;
+    } else {
+      this.scope = from.approvalScope;
+      this.print = from.fingerprint;
+    }
+  }
+
+  get approvalScope(): string {
+    return (this.scope ??= digest(this.source && scopePayload(this.type, this.source)));
+  }
+
+  get fingerprint(): string {
+    return (this.print ??= digest(this.source && fingerprintPayload(this.type, this.source, this.approvalScope)));
+  }
+
+  /** Whether both mean the same call. */
+  equals(other: CallIdentity): boolean {
+    if (this === other) return true;
+    if (this.type !== other.type || this.callId !== other.callId) return false;
+    if (this.source !== undefined && other.source !== undefined && sameText(this.source, other.source)) return true;
+    return this.approvalScope === other.approvalScope && this.fingerprint === other.fingerprint;
+  }
+}
+
+/** `callIdentity` lets no call pass that has no canonical text, and without a source both digests were given. */
+function digest(payload: Wire | undefined): string {
+  const canonical = payload && canonicalJson(payload);
+  if (canonical === undefined) throw new Error('An uncanonical call has no digest.');
+  return sha256Hex(canonical);
+}
+
+interface Source {
+  readonly wire: Wire;
+  readonly name: string | undefined;
+  readonly lookupKey: ToolLookupKey | undefined;
+  readonly role: 'handoff' | undefined;
+}
+
+/** An identity that a snapshot holds. */
+export function storedIdentity(data: IdentityData): CallIdentity {
+  return new CallIdentity(data.type, data.callId, data);
+}
+
+/**
+ * Canonical identity of a wire call, or `undefined` when it has none (*uncanonical*: no id, no name, no arguments, broken text).
+ * `lookupKey` is the key of the function tool that the call resolved to; by default the one that its names mean.
+ */
+export function callIdentity(call: unknown, lookupKey?: ToolLookupKey, options: IdentityOptions = {}): CallIdentity | undefined {
+  const wire = asWire(call);
+  if (wire === undefined) return undefined;
+  const request = hostedRequest(wire);
+  if (request !== undefined) return hostedIdentity(request, options);
+  const { type } = wire;
+  const callId = text(wire['call_id']);
+  if (!isInvocationType(type) || callId === undefined) return undefined;
+  const key = type === 'function_call' ? (lookupKey ?? lookupKeyOf(wire as unknown as NamedFunction)) : undefined;
+  const name = options.toolName ?? text(wire['name']);
+  const source: Source = { wire, name, lookupKey: key, role: options.role };
+  if (!isComplete(type, source)) return undefined;
+  const identity = new CallIdentity(type, callId, source);
+  return (type === 'function_call' && isPlainFunctionCall(source)) || isWellFormed(identity, source) ? identity : undefined;
+}
+
+function isComplete(type: InvocationType, { wire, lookupKey }: Source): boolean {
+  switch (type) {
+    case 'function_call':
+      return lookupKey !== undefined && present(wire['arguments']);
+    case 'custom_tool_call':
+      return text(wire['name']) !== undefined && present(wire['input']);
+    case 'computer_call':
+    case 'shell_call':
+    case 'local_shell_call':
+      return present(wire['action']);
+    case 'apply_patch_call':
+      return present(wire['operation']) || present(wire['operations']);
+    case 'mcp_approval_request':
+      return text(wire['name']) !== undefined && text(wire['server_label']) !== undefined && present(wire['arguments']);
+    default:
+      return type satisfies never;
+  }
+}
+
+// ---- payloads of the digests
+
+const scopedFields = [
+  'server_label', 'arguments', 'input', 'action', 'actions', 'pending_safety_checks', 'operation', 'operations', 'environment', 'caller',
+] as const;
+
+function scopePayload(type: InvocationType, source: Source): Wire {
+  const payload: Record<string, unknown> = { type };
+  if (source.role !== undefined) payload['invocation_role'] = source.role;
+  if (source.lookupKey !== undefined) {
+    const key = source.lookupKey;
+    payload['tool_lookup_key'] = key.kind === 'namespaced' ? [key.kind, key.namespace, key.name] : [key.kind, key.name];
+    return payload;
+  }
+  if (source.name !== undefined) payload['name'] = source.name;
+  if (type === 'mcp_approval_request') payload['server_label'] = source.wire['server_label'];
+  return payload;
+}
+
+function fingerprintPayload(type: InvocationType, { wire }: Source, scope: string): Wire {
+  const payload: Record<string, unknown> = { approval_scope: scope, type };
+  // The scope of a function covers its names.
+  const fields = type === 'function_call' ? scopedFields : (['name', 'namespace', ...scopedFields] as const);
+  for (const field of fields) {
+    const value = wire[field];
+    if (!present(value)) continue;
+    payload[field] = field === 'arguments' ? argumentsValue(value) : withoutNulls(value);
+  }
+  return payload;
+}
+
+/** JSON text counts by its value, nulls included; any other text counts as it is. */
+function argumentsValue(value: unknown): unknown {
+  const canonical = typeof value === 'string' ? canonicalizeJsonText(value) : undefined;
+  return canonical === undefined ? value : new CanonicalText(canonical);
+}
+
+function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNulls);
+  if (typeof value !== 'object' || value === null) return value;
+  const kept: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
+  for (const [key, member] of Object.entries(value)) if (present(member)) kept[key] = withoutNulls(member);
+  return kept;
+}
+
+// ---- comparing without digests
+
+/** A function call of which only names and argument text count. */
+function isPlainFunctionCall({ wire, lookupKey }: Source): boolean {
+  return typeof wire['arguments'] === 'string' && !mayHaveLoneSurrogate(wire['arguments']) && !present(wire['caller'])
+    && !hasLoneSurrogate(lookupKey?.name ?? '') && (lookupKey?.kind !== 'namespaced' || !hasLoneSurrogate(lookupKey.namespace));
+}
+
+function sameText(a: Source, b: Source): boolean {
+  if (a.wire === b.wire && a.role === b.role && a.name === b.name && sameKey(a.lookupKey, b.lookupKey)) return true;
+  return a.role === b.role && a.wire['arguments'] === b.wire['arguments'] && a.lookupKey !== undefined && sameKey(a.lookupKey, b.lookupKey)
+    && isPlainFunctionCall(a) && scopedFields.every((field) => field === 'arguments' || (!present(a.wire[field]) && !present(b.wire[field])));
+}
+
+function sameKey(a: ToolLookupKey | undefined, b: ToolLookupKey | undefined): boolean {
+  return a === b || (a !== undefined && b !== undefined && sameLookupKey(a, b));
+}
+
+const escapedSurrogate = /\\u[dD][89a-fA-F]/;
+
+function mayHaveLoneSurrogate(json: string): boolean {
+  return hasLoneSurrogate(json) || escapedSurrogate.test(json);
+}
+
+/** Python cannot encode a lone surrogate, so such a call has no identity there, and none here. */
+function isWellFormed(identity: CallIdentity, source: Source): boolean {
+  return canonicalJson(scopePayload(identity.type, source)) !== undefined && canonicalJson(fingerprintPayload(identity.type, source, '')) !== undefined;
+}
+
+// ---- requests of hosted MCP servers
+
+interface HostedRequest {
+  readonly callId: string | undefined;
+  readonly wire: Wire;
+}
+
+/** A request of a hosted server, plain or wrapped. An inner id that is there but no text has no stand-in. */
+function hostedRequest(wire: Wire): HostedRequest | undefined {
+  if (wire['type'] === 'mcp_approval_request') return { callId: text(wire['id']), wire };
+  if (wire['type'] !== 'hosted_tool_call') return undefined;
+  const inner = asWire(wire['provider_data']);
+  if (inner?.['type'] !== 'mcp_approval_request') return undefined;
+  const callId = present(inner['id']) ? text(inner['id']) : (text(wire['call_id']) ?? text(wire['id']));
+  return { callId, wire: { ...inner, name: inner['name'] ?? wire['name'] } };
+}
+
+function hostedIdentity({ callId, wire }: HostedRequest, options: IdentityOptions): CallIdentity | undefined {
+  if (callId === undefined) return undefined;
+  const source: Source = { wire, name: text(wire['name']), lookupKey: undefined, role: options.role };
+  if (!isComplete('mcp_approval_request', source)) return undefined;
+  const identity = new CallIdentity('mcp_approval_request', callId, source);
+  return isWellFormed(identity, source) ? identity : undefined;
+}
+
+// ---- reading wire objects
+
+function asWire(value: unknown): Wire | undefined {
+  return typeof value === 'object' && value !== null ? (value as Wire) : undefined;
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+function present(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}

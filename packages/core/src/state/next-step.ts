@@ -1,0 +1,26 @@
+import type { AnyAgent } from '../agent/agent.ts';
+import type { ToolApprovalItem } from './decisions.ts';
+import type { Step } from './record.ts';
+
+/** What a turn decided, as data. */
+export type NextStep<O = unknown> =
+  | { readonly type: 'next_step_run_again' }
+  | { readonly type: 'next_step_handoff'; readonly newAgent: AnyAgent }
+  | { readonly type: 'next_step_final_output'; readonly output: O }
+  | { readonly type: 'next_step_interruption'; readonly interruptions: readonly ToolApprovalItem[] };
+
+/** The step as users see it; `undefined` before the first turn, and of a finished run that was read from JSON. */
+export function nextStepOf(step: Step): NextStep | undefined {
+  switch (step.type) {
+    case 'none':
+      return undefined;
+    case 'run_again':
+      return { type: 'next_step_run_again' };
+    case 'final_output':
+      return { type: 'next_step_final_output', output: step.output };
+    case 'interruption':
+      return { type: 'next_step_interruption', interruptions: step.interruptions };
+    default:
+      return step satisfies never;
+  }
+}
