@@ -10,12 +10,13 @@ export const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const toolsBin = join(root, 'tools/node_modules/.bin');
 const windows = process.platform === 'win32';
 
-/** What every child process gets: the pinned tools first on PATH, no telemetry. */
+/** What every child process gets: the pinned tools first on PATH, no telemetry, colors for people only. */
 export const environment = {
   ...process.env,
   PATH: [toolsBin, join(root, 'node_modules/.bin'), process.env.PATH].join(delimiter),
   TURBO_TELEMETRY_DISABLED: '1',
   DO_NOT_TRACK: '1',
+  ...(process.stdout.isTTY ? {} : { NO_COLOR: '1' }),
 };
 
 /** A step that failed; its log is what a person needs to see. */

@@ -1,6 +1,6 @@
 // What importing @agents/core costs, on the build: no library is loaded, few and small files, a small root.
 import { registerHooks } from 'node:module';
-import { statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { root } from './bootstrap.mjs';
@@ -8,6 +8,10 @@ import { root } from './bootstrap.mjs';
 const budget = { modules: 20, kib: 450, values: 75 };
 
 const core = join(root, 'packages/core');
+if (!existsSync(join(core, 'dist/index.js'))) {
+  console.error('@agents/core is not built: pnpm build');
+  process.exit(1);
+}
 const loaded = [];
 registerHooks({
   load(url, context, next) {
