@@ -4,3 +4,4 @@ export { ModelScriptError } from './script-error.ts';
 export { ScriptedModel } from './scripted-model.ts';
 export type { ScriptedModelOptions } from './scripted-model.ts';
 export type { ModelCall, ModelStep, StepOptions } from './script.ts';
+export { OfflineModel } from './offline-model.ts';

@@ -1,0 +1,74 @@
+import type { JsonSchema } from '../../agent/tool.ts';
+
+/** What a model is asked, read from wire items: the same for a `ModelRequest` and for the body of an HTTP request. */
+export interface Situation {
+  readonly items: readonly object[];
+  readonly tools: readonly OfflineTool[];
+  readonly toolChoice: unknown;
+  readonly parallel: boolean;
+  readonly outputSchema: JsonSchema | undefined;
+}
+export interface OfflineTool { readonly name: string; readonly description: string; readonly parameters: JsonSchema }
+
+export interface MadeCall { readonly name: string; readonly args: Readonly<Record<string, unknown>>; readonly output: string | undefined }
+
+/** The conversation as the offline model sees it. */
+export interface Story {
+  /** What is asked now; a request together with the answers to what was asked back. */
+  readonly request: string;
+  /** What the user said before, newest first. */
+  readonly earlier: readonly string[];
+  /** Calls since the request, and those before it, newest first. */
+  readonly calls: readonly MadeCall[];
+  readonly oldCalls: readonly MadeCall[];
+}
+
+/** How a question for missing values begins; by it the answer finds its request again. */
+export const ASK = 'To do that I still need';
+
+type Item = Readonly<Record<string, unknown>>;
+
+export function readStory(items: readonly object[]): Story {
+  const list = items as readonly Item[];
+  const users: string[] = [];
+  let start = 0;
+  let asked = false;
+  for (const [index, item] of list.entries()) {
+    const text = item['role'] === undefined ? undefined : contentText(item['content']);
+    if (text === undefined) continue;
+    if (item['role'] === 'assistant') asked = text.startsWith(ASK);
+    if (item['role'] !== 'user') continue;
+    const before = asked ? users.pop() : undefined;
+    users.push(before === undefined ? text : `${before}, ${text}`);
+    asked = false;
+    start = index + 1;
+  }
+  const request = users.pop() ?? '';
+  return { request, earlier: users.toReversed(), calls: callsOf(list.slice(start)), oldCalls: callsOf(list.slice(0, start)).toReversed() };
+}
+
+function callsOf(items: readonly Item[]): MadeCall[] {
+  const outputs = new Map(items.filter((item) => item['type'] === 'function_call_output').map((item) => [item['call_id'], contentText(item['output'])]));
+  return items
+    .filter((item) => item['type'] === 'function_call')
+    .map((item) => ({ name: String(item['name']), args: jsonObject(String(item['arguments'])) ?? {}, output: outputs.get(item['call_id']) }));
+}
+
+export function jsonObject(text: string): Readonly<Record<string, unknown>> | undefined {
+  const value = json(text);
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined;
+}
+
+export function json(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function contentText(content: unknown): string {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return '';
+  return content.map((part: Item) => part['text'] ?? part['refusal'] ?? '').join(' ').trim();
+}
