@@ -26,7 +26,9 @@ export interface HostedApproval {
 }
 
 /** What a stored decision says about a call. */
-export type CallDecision = { readonly approved: true } | { readonly approved: false; readonly message: string | undefined };
+export type CallDecision =
+  | { readonly approved: true }
+  | { readonly approved: false; readonly message: string | undefined };
 
 /** A function call whose decision is looked up. */
 export interface DecidedCall {
@@ -69,7 +71,10 @@ export class ApprovalMap {
 
   /** Status under an exact name, for inspection; it authorizes nothing (STATE-167). */
   isToolApproved(name: string, callId: string): boolean | undefined {
-    const queried = this.hosted.find(({ identity }) => identity['type'] === 'query' && identity['tool_name'] === name && identity['request_id'] === callId);
+    const queried = this.hosted.find(
+      ({ identity }) =>
+        identity['type'] === 'query' && identity['tool_name'] === name && identity['request_id'] === callId,
+    );
     const hosted = queried === undefined ? undefined : statusIn(queried.record, callId);
     if (hosted !== undefined) return hosted;
     let owned = [...this.functions.values()].flatMap((records) => records.get(name) ?? []);
@@ -109,7 +114,12 @@ export function decideCall(record: ApprovalRecord, callId: string, approved: boo
 }
 
 /** Decides this and later calls of the tool (STATE-163). */
-export function decideAlways(record: ApprovalRecord, identity: CallIdentity, approved: boolean, message?: string): void {
+export function decideAlways(
+  record: ApprovalRecord,
+  identity: CallIdentity,
+  approved: boolean,
+  message?: string,
+): void {
   record.stickyScope = identity.approvalScope;
   if (approved) {
     record.approved = true;
@@ -131,14 +141,20 @@ function keysOf(key: ToolLookupKey): readonly string[] {
 }
 
 /** Entries of old snapshots have no owner: what they say about single calls counts, what they say about all grants nothing. */
-function decide(record: ApprovalRecord | undefined, identity: CallIdentity, ledger: InvocationLedger, owned: boolean): CallDecision | undefined {
+function decide(
+  record: ApprovalRecord | undefined,
+  identity: CallIdentity,
+  ledger: InvocationLedger,
+  owned: boolean,
+): CallDecision | undefined {
   if (record === undefined) return undefined;
   const exact = exactStatus(record, identity.callId);
   if (exact !== undefined) {
     // A decision for another call of this id is absent, and a sticky one must not take the place of what was meant for it.
     return ledger.isBound(identity) ? decisionOf(record, identity.callId, exact) : undefined;
   }
-  if (!owned || (record.approved !== true && record.rejected !== true) || record.stickyScope !== identity.approvalScope) return undefined;
+  if (!owned || (record.approved !== true && record.rejected !== true) || record.stickyScope !== identity.approvalScope)
+    return undefined;
   return decisionOf(record, identity.callId, record.approved === true);
 }
 
@@ -149,7 +165,9 @@ function decisionOf(record: ApprovalRecord, callId: string, approved: boolean): 
 }
 
 function statusIn(record: ApprovalRecord, callId: string): boolean | undefined {
-  return exactStatus(record, callId) ?? (record.approved === true ? true : record.rejected === true ? false : undefined);
+  return (
+    exactStatus(record, callId) ?? (record.approved === true ? true : record.rejected === true ? false : undefined)
+  );
 }
 
 function exactStatus({ approved, rejected }: ApprovalRecord, callId: string): boolean | undefined {
@@ -163,5 +181,10 @@ function copyRecords(records: ReadonlyMap<string, ApprovalRecord>): Map<string, 
 
 function copyRecord(record: ApprovalRecord): ApprovalRecord {
   const list = (value: boolean | string[]): boolean | string[] => (Array.isArray(value) ? [...value] : value);
-  return { ...record, approved: list(record.approved), rejected: list(record.rejected), rejectionMessages: new Map(record.rejectionMessages) };
+  return {
+    ...record,
+    approved: list(record.approved),
+    rejected: list(record.rejected),
+    rejectionMessages: new Map(record.rejectionMessages),
+  };
 }

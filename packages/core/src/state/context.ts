@@ -98,7 +98,10 @@ export class RunContext<out C = unknown> {
    */
   decide(item: ToolApprovalItem, decision: Decision): void {
     const { decide } = contextInternals(this);
-    if (decide === undefined) throw new UserError('This context belongs to no run, so there is no call to decide. Use the context that the run gives to its callbacks, or `state.decide`.');
+    if (decide === undefined)
+      throw new UserError(
+        'This context belongs to no run, so there is no call to decide. Use the context that the run gives to its callbacks, or `state.decide`.',
+      );
     decide(item, decision);
   }
 
@@ -238,6 +241,11 @@ function callOf(context: ToolContext): CallInternals {
   return call;
 }
 
-function show(name: string, facts: JsonObject, options: object, inspect: ((value: unknown, options: object) => string) | undefined): string {
+function show(
+  name: string,
+  facts: JsonObject,
+  options: object,
+  inspect: ((value: unknown, options: object) => string) | undefined,
+): string {
   return `${name} ${inspect === undefined ? JSON.stringify(facts) : inspect(facts, options)}`;
 }

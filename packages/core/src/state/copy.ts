@@ -62,10 +62,22 @@ export function copyRecord(record: StateRecord): StateRecord {
     generatedItems: record.generatedItems.slice(),
     sessionItems: record.sessionItems.slice(),
     modelResponses: record.modelResponses.slice(),
-    step: record.step.type === 'interruption' ? { ...record.step, interruptions: record.step.interruptions.slice() } : record.step,
-    pendingWrite: pendingWrite && { ...pendingWrite, items: pendingWrite.items.slice(), before: pendingWrite.before && [...pendingWrite.before] },
+    step:
+      record.step.type === 'interruption'
+        ? { ...record.step, interruptions: record.step.interruptions.slice() }
+        : record.step,
+    pendingWrite: pendingWrite && {
+      ...pendingWrite,
+      items: pendingWrite.items.slice(),
+      before: pendingWrite.before && [...pendingWrite.before],
+    },
     toolUse: new Map([...record.toolUse].map(([agent, names]) => [agent, new Set(names)])),
-    guardrailResults: { input: results.input.slice(), output: results.output.slice(), toolInput: results.toolInput.slice(), toolOutput: results.toolOutput.slice() },
+    guardrailResults: {
+      input: results.input.slice(),
+      output: results.output.slice(),
+      toolInput: results.toolInput.slice(),
+      toolOutput: results.toolOutput.slice(),
+    },
     trace: trace && { ...trace, ...(trace.metadata && { metadata: { ...trace.metadata } }) },
     decisions: record.decisions.slice(),
     inUse: false,

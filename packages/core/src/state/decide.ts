@@ -19,9 +19,16 @@ import type { StateRecord } from './record.ts';
  * @throws UserError `approval_not_item`, `approval_ambiguous`, `approval_in_doubt`, or for a malformed decision
  * @throws ModelBehaviorError `approval_call_id`, `approval_identity`, `call_id_reused`
  */
-export function applyDecision(record: StateRecord, item: unknown, decision: Decision, now: () => number = Date.now): void {
+export function applyDecision(
+  record: StateRecord,
+  item: unknown,
+  decision: Decision,
+  now: () => number = Date.now,
+): void {
   if (!(item instanceof ToolApprovalItem)) {
-    throw new UserError('Only a waiting call can be decided: pass an item of `interruptions` (a `ToolApprovalItem`).', { code: 'approval_not_item' });
+    throw new UserError('Only a waiting call can be decided: pass an item of `interruptions` (a `ToolApprovalItem`).', {
+      code: 'approval_not_item',
+    });
   }
   checkDecision(decision);
   const waiting = waitingItem(record, item);
@@ -29,16 +36,19 @@ export function applyDecision(record: StateRecord, item: unknown, decision: Deci
   const { approvals, ledger } = contextInternals(record.context);
   ledger.checkBinding(identity);
   if (decision.type === 'approve' && ledger.isInDoubt(identity.callId)) {
-    throw new UserError(`The call of '${waiting.qualifiedName}' was started and its end is unknown, so it cannot be approved. Reject it, or start a new run.`, { code: 'approval_in_doubt' });
+    throw new UserError(
+      `The call of '${waiting.qualifiedName}' was started and its end is unknown, so it cannot be approved. Reject it, or start a new run.`,
+      { code: 'approval_in_doubt' },
+    );
   }
 
   ledger.bind(identity);
   const approved = decision.type === 'approve';
   const message = decision.type === 'reject' ? decision.message : undefined;
   const always = decision.always === true;
-  const function_ = approvals.functionRecord(waiting.agent, approvalKeyOf(lookupKey));
-  if (always) decideAlways(function_, identity, approved, message);
-  else decideCall(function_, identity.callId, approved, message);
+  const ownRecord = approvals.functionRecord(waiting.agent, approvalKeyOf(lookupKey));
+  if (always) decideAlways(ownRecord, identity, approved, message);
+  else decideCall(ownRecord, identity.callId, approved, message);
   if (!always && lookupKey.kind === 'deferred_top_level' && approvalInternals(waiting).allowBareNameAlias) {
     decideCall(approvals.functionRecord(waiting.agent, lookupKey.name), identity.callId, approved, message);
   }
@@ -66,7 +76,8 @@ const note = { type: kinds.oneOf('approve', 'reject'), always: kinds.boolean, by
 const members = { approve: note, reject: { ...note, message: kinds.string } };
 
 function checkDecision(decision: unknown): asserts decision is Decision {
-  const type: unknown = typeof decision === 'object' && decision !== null && 'type' in decision ? decision.type : undefined;
+  const type: unknown =
+    typeof decision === 'object' && decision !== null && 'type' in decision ? decision.type : undefined;
   if (type !== 'approve' && type !== 'reject') {
     throw new UserError("A decision is an object with `type` 'approve' or 'reject'.");
   }
@@ -80,26 +91,42 @@ function waitingItem(record: StateRecord, item: ToolApprovalItem): ToolApprovalI
   const own = ofCall.find((other) => other === item);
   if (ofCall.length === 0) return item;
   const identity = identityOf(item);
-  const same = ofCall.filter((other) => other === item || (identity !== undefined && identityOf(other)?.equals(identity) === true));
+  const same = ofCall.filter(
+    (other) => other === item || (identity !== undefined && identityOf(other)?.equals(identity) === true),
+  );
   if (same.length > 1 || (identity === undefined && ofCall.length > 1)) {
-    throw new UserError('More than one waiting call fits this item, so it is unclear which one is decided. Call ids must be unique.', { code: 'approval_ambiguous' });
+    throw new UserError(
+      'More than one waiting call fits this item, so it is unclear which one is decided. Call ids must be unique.',
+      { code: 'approval_ambiguous' },
+    );
   }
   return own ?? same[0] ?? item;
 }
 
-function decidable(item: ToolApprovalItem): { readonly lookupKey: NonNullable<ReturnType<typeof approvalInternals>['lookupKey']>; readonly identity: CallIdentity } {
+function decidable(item: ToolApprovalItem): {
+  readonly lookupKey: NonNullable<ReturnType<typeof approvalInternals>['lookupKey']>;
+  readonly identity: CallIdentity;
+} {
   const { type } = item.rawItem;
   if (type !== 'function_call') {
-    throw new UserError(`Decisions on calls of type '${type}' are not supported; this state was made by an edition with tools of that kind.`);
+    throw new UserError(
+      `Decisions on calls of type '${type}' are not supported; this state was made by an edition with tools of that kind.`,
+    );
   }
   // The item falls back to the call's `id` for display; only the call id names a function call.
   if (item.rawItem.call_id === '' || item.callId === '') {
-    throw new ModelBehaviorError(`The call of '${item.qualifiedName}' cannot be decided: it needs a non-empty call ID.`, { code: 'approval_call_id' });
+    throw new ModelBehaviorError(
+      `The call of '${item.qualifiedName}' cannot be decided: it needs a non-empty call ID.`,
+      { code: 'approval_call_id' },
+    );
   }
   const identity = identityOf(item);
   const { lookupKey } = approvalInternals(item);
   if (identity === undefined || lookupKey === undefined) {
-    throw new ModelBehaviorError(`The call of '${item.qualifiedName}' cannot be decided: it has no canonical invocation identity (call ID, name and arguments).`, { code: 'approval_identity' });
+    throw new ModelBehaviorError(
+      `The call of '${item.qualifiedName}' cannot be decided: it has no canonical invocation identity (call ID, name and arguments).`,
+      { code: 'approval_identity' },
+    );
   }
   return { lookupKey, identity };
 }

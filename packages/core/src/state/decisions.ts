@@ -2,7 +2,6 @@ import { brand, internal } from '../base/brand.ts';
 import { AgentsError, ModelBehaviorError } from '../base/errors.ts';
 import { RunItemBase } from '../items/items.ts';
 import { lookupKeyOf, sameLookupKey } from './identity.ts';
-import type { NamedFunction } from './identity.ts';
 import type { RunContext } from './context.ts';
 import type { ToolLookupKey } from './record.ts';
 import type { AnyAgent } from '../agent/agent.ts';
@@ -28,9 +27,7 @@ export interface RejectOptions extends DecisionNote {
 }
 
 /** What a person (or a program) answers to a waiting call. */
-export type Decision =
-  | ({ type: 'approve' } & ApproveOptions)
-  | ({ type: 'reject' } & RejectOptions);
+export type Decision = ({ type: 'approve' } & ApproveOptions) | ({ type: 'reject' } & RejectOptions);
 
 /** One line of the audit trail; survives serialization. */
 export interface DecisionRecord {
@@ -121,17 +118,22 @@ export class ToolApprovalItem extends RunItemBase<ToolCallWire | McpApprovalRequ
    */
   argumentsFor<A>(tool: FunctionTool<never, A>): A | undefined {
     const { lookupKey } = this[internal];
-    const toolKey = lookupKeyOf(tool as unknown as NamedFunction);
+    const toolKey = lookupKeyOf(tool);
     if (lookupKey === undefined || toolKey === undefined || !sameLookupKey(lookupKey, toolKey)) return undefined;
     // Layer 4 is above this one: what a tool keeps under the symbol is known by its shape alone.
     const parsed = (tool as unknown as { readonly [internal]: ArgumentsParser })[internal].parse(this.arguments);
-    if (!parsed.ok) throw new ModelBehaviorError(`The arguments of this call do not fit the tool '${this.name}'.`, { cause: parsed.error });
+    if (!parsed.ok)
+      throw new ModelBehaviorError(`The arguments of this call do not fit the tool '${this.name}'.`, {
+        cause: parsed.error,
+      });
     return parsed.value as A;
   }
 
   /** @throws AgentsError always: a waiting call is no model input. */
   override toInputItem(): never {
-    throw new AgentsError('A call that waits for approval cannot be sent to the model. Leave out items of type `tool_approval_item`, or use `toInputList()`.');
+    throw new AgentsError(
+      'A call that waits for approval cannot be sent to the model. Leave out items of type `tool_approval_item`, or use `toInputList()`.',
+    );
   }
 
   override toJSON(): JsonObject {
@@ -141,7 +143,7 @@ export class ToolApprovalItem extends RunItemBase<ToolCallWire | McpApprovalRequ
       qualified_name: this.qualifiedName,
       arguments: this.arguments,
       call_id: this.callId,
-      ...(this.toolOrigin === undefined ? {} : { tool_origin: this.toolOrigin as unknown as JsonObject }),
+      ...(this.toolOrigin === undefined ? {} : { tool_origin: this.toolOrigin }),
       in_doubt: this.inDoubt,
       created_at: this.createdAt,
     };
@@ -154,7 +156,9 @@ export function approvalInternals(item: ToolApprovalItem): ApprovalItemInternals
 }
 
 interface ArgumentsParser {
-  parse(argumentsJson: string): { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown };
+  parse(
+    argumentsJson: string,
+  ): { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown };
 }
 
 type Raw = Readonly<Record<string, unknown>>;
@@ -166,7 +170,15 @@ function derivedKey(raw: Raw, name: string | undefined, namespace: string | unde
 }
 
 function argumentsOf(raw: Raw): string {
-  const value = raw['arguments'] ?? raw['params'] ?? raw['input'] ?? raw['action'] ?? raw['actions'] ?? raw['operation'] ?? raw['operations'] ?? '';
+  const value =
+    raw['arguments'] ??
+    raw['params'] ??
+    raw['input'] ??
+    raw['action'] ??
+    raw['actions'] ??
+    raw['operation'] ??
+    raw['operations'] ??
+    '';
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 

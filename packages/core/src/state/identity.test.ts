@@ -1,9 +1,26 @@
 import { describe, expect, test } from 'vitest';
-import { approvalKeyOf, callIdentity, completedBy, invocationOf, lookupKeyOf, sameLookupKey, storedIdentity } from './identity.ts';
+import {
+  approvalKeyOf,
+  callIdentity,
+  completedBy,
+  invocationOf,
+  lookupKeyOf,
+  sameLookupKey,
+  storedIdentity,
+} from './identity.ts';
 import type { CallIdentity } from './identity.ts';
 
-const call = (over: Record<string, unknown> = {}): Record<string, unknown> => ({ type: 'function_call', call_id: 'c1', name: 'refund', arguments: '{"a":1,"b":[2,null]}', ...over });
-const digests = (identity: CallIdentity | undefined): (string | undefined)[] => [identity?.approvalScope, identity?.fingerprint];
+const call = (over: Record<string, unknown> = {}): Record<string, unknown> => ({
+  type: 'function_call',
+  call_id: 'c1',
+  name: 'refund',
+  arguments: '{"a":1,"b":[2,null]}',
+  ...over,
+});
+const digests = (identity: CallIdentity | undefined): (string | undefined)[] => [
+  identity?.approvalScope,
+  identity?.fingerprint,
+];
 const known = (raw: object): CallIdentity => {
   const identity = callIdentity(raw);
   if (identity === undefined) throw new Error('uncanonical');
@@ -17,43 +34,127 @@ const stored = (raw: object): CallIdentity => {
 
 describe('digests are those of Python', () => {
   const vectors: [string, object, Parameters<typeof callIdentity>[2], string, string | undefined][] = [
-    ['a function', call({ name: 'lookup_account', arguments: '{"account_id":"account-1"}' }), {}, '73dc418185c1335b2f8ae49c817524e389e0f47c666a4578a8fb9d921756bbd4', '1f6f2dba51c70f18ab8f13f23bc34068e31ce849b6d7323575a0a99b7303a356'],
-    ['floats and non-ASCII', call({ name: 'refund_order', arguments: '{"order_id":7,"note":"é","ratio":1.0}' }), {}, '4e140fb1f4ad47a9286469a92fa9afa640cf7416670dc43eefb0c5766f201356', '73c90c5e4667ef487528d6acb1c497b6f610f521ea4093485a34318087f4dac3'],
-    ['a namespace', call({ name: 'refund_order', namespace: 'crm' }), {}, 'a1274d9d245d157137f06c7cc54d661c46f1aaa58f6bd727cbd586d3804cef7f', undefined],
-    ['a handoff', call({ name: 'transfer_to_billing' }), { role: 'handoff' }, '7b37a993c63ff0d0582c23679fd3a2bdeb2ab999469cde9c875343b340ab3eb7', undefined],
-    ['a hosted request', { type: 'mcp_approval_request', id: 'm1', name: 'lookup_account', server_label: 'crm', arguments: '{"id":1}' }, {}, '0de2c6c3d56b400c973f498cd0cccdff9cb17d465a4a3ba80151f1182b869a79', '05aec1101fbda15b55aff3240194c503f2421ebb2d728b05ec890e59c2640d7d'],
-    ['a shell call', { type: 'shell_call', call_id: 's1', action: { commands: ['ls -la'] } }, { toolName: 'shell' }, '3134c0d12a8e46ae3a19e3873c59518d72e4de8d3319e3db106c909ed43b11bd', '22712871ff487039ac2b0cb83f35e05f73a4d267710717790b39f9efed3ee86a'],
+    [
+      'a function',
+      call({ name: 'lookup_account', arguments: '{"account_id":"account-1"}' }),
+      {},
+      '73dc418185c1335b2f8ae49c817524e389e0f47c666a4578a8fb9d921756bbd4',
+      '1f6f2dba51c70f18ab8f13f23bc34068e31ce849b6d7323575a0a99b7303a356',
+    ],
+    [
+      'floats and non-ASCII',
+      call({ name: 'refund_order', arguments: '{"order_id":7,"note":"é","ratio":1.0}' }),
+      {},
+      '4e140fb1f4ad47a9286469a92fa9afa640cf7416670dc43eefb0c5766f201356',
+      '73c90c5e4667ef487528d6acb1c497b6f610f521ea4093485a34318087f4dac3',
+    ],
+    [
+      'a namespace',
+      call({ name: 'refund_order', namespace: 'crm' }),
+      {},
+      'a1274d9d245d157137f06c7cc54d661c46f1aaa58f6bd727cbd586d3804cef7f',
+      undefined,
+    ],
+    [
+      'a handoff',
+      call({ name: 'transfer_to_billing' }),
+      { role: 'handoff' },
+      '7b37a993c63ff0d0582c23679fd3a2bdeb2ab999469cde9c875343b340ab3eb7',
+      undefined,
+    ],
+    [
+      'a hosted request',
+      { type: 'mcp_approval_request', id: 'm1', name: 'lookup_account', server_label: 'crm', arguments: '{"id":1}' },
+      {},
+      '0de2c6c3d56b400c973f498cd0cccdff9cb17d465a4a3ba80151f1182b869a79',
+      '05aec1101fbda15b55aff3240194c503f2421ebb2d728b05ec890e59c2640d7d',
+    ],
+    [
+      'a shell call',
+      { type: 'shell_call', call_id: 's1', action: { commands: ['ls -la'] } },
+      { toolName: 'shell' },
+      '3134c0d12a8e46ae3a19e3873c59518d72e4de8d3319e3db106c909ed43b11bd',
+      '22712871ff487039ac2b0cb83f35e05f73a4d267710717790b39f9efed3ee86a',
+    ],
     // Rows of the fixtures e7 and g4.
-    ['a shell call with null members', { type: 'shell_call', id: 'sh_1', call_id: 's1', action: { commands: ['ls -la'], max_output_length: null, timeout_ms: 1000 }, environment: null, status: 'completed' }, { toolName: 'shell' }, '3134c0d12a8e46ae3a19e3873c59518d72e4de8d3319e3db106c909ed43b11bd', '74f1be60bf1085a4f9eb9251aad60b1a0858923fae33112b1aa64073ca6ac5cc'],
-    ['a patch', { type: 'apply_patch_call', call_id: 'p1', operation: { diff: '+hi', path: 'a.txt', type: 'create_file' } }, { toolName: 'apply_patch' }, 'f65c6abf0a696bbacadf390466e4310fe7eb4f47b7cb80f2c5b664be7316040c', 'a011904b080290bc26bc723dc1a15ab478f9072e75c2f8b3817228d42c01fcc5'],
-    ['a custom tool', { type: 'custom_tool_call', call_id: 'k1', name: 'sql', input: 'select 1' }, {}, '775057712013a723746bb58796a8335427f20d4e5208a9b9a3c6a26c7cf5326b', '0e0711ee491fc532bf9739441cbc2eb8ce7a6efd0f736574f5a1b6652dcf13b4'],
-    ['a deferred tool', call({ name: 'deferred_tool', namespace: 'deferred_tool', arguments: '{"x":1}' }), {}, '6f9c54049476f53ecdeb399833edff53051b1872aedfee998d4c8a20a999283a', 'f06175cf819d14c1056d7d41107b4634cac80f06f2c3f00fa0cd01d02d787288'],
+    [
+      'a shell call with null members',
+      {
+        type: 'shell_call',
+        id: 'sh_1',
+        call_id: 's1',
+        action: { commands: ['ls -la'], max_output_length: null, timeout_ms: 1000 },
+        environment: null,
+        status: 'completed',
+      },
+      { toolName: 'shell' },
+      '3134c0d12a8e46ae3a19e3873c59518d72e4de8d3319e3db106c909ed43b11bd',
+      '74f1be60bf1085a4f9eb9251aad60b1a0858923fae33112b1aa64073ca6ac5cc',
+    ],
+    [
+      'a patch',
+      { type: 'apply_patch_call', call_id: 'p1', operation: { diff: '+hi', path: 'a.txt', type: 'create_file' } },
+      { toolName: 'apply_patch' },
+      'f65c6abf0a696bbacadf390466e4310fe7eb4f47b7cb80f2c5b664be7316040c',
+      'a011904b080290bc26bc723dc1a15ab478f9072e75c2f8b3817228d42c01fcc5',
+    ],
+    [
+      'a custom tool',
+      { type: 'custom_tool_call', call_id: 'k1', name: 'sql', input: 'select 1' },
+      {},
+      '775057712013a723746bb58796a8335427f20d4e5208a9b9a3c6a26c7cf5326b',
+      '0e0711ee491fc532bf9739441cbc2eb8ce7a6efd0f736574f5a1b6652dcf13b4',
+    ],
+    [
+      'a deferred tool',
+      call({ name: 'deferred_tool', namespace: 'deferred_tool', arguments: '{"x":1}' }),
+      {},
+      '6f9c54049476f53ecdeb399833edff53051b1872aedfee998d4c8a20a999283a',
+      'f06175cf819d14c1056d7d41107b4634cac80f06f2c3f00fa0cd01d02d787288',
+    ],
   ];
   test.each(vectors)('%s', (_name, raw, options, scope, fingerprint) => {
     const identity = callIdentity(raw, undefined, options);
     expect(identity?.approvalScope).toBe(scope);
-    if (fingerprint !== undefined) expect(identity?.fingerprint).toBe(fingerprint);
+    expect(identity?.fingerprint).toEqual(fingerprint ?? expect.any(String));
   });
 });
 
 describe('what counts', () => {
   test('blanks, key order and provider metadata do not', () => {
     const base = call();
-    for (const same of [call({ arguments: ' { "b": [2, null], "a": 1 } ' }), call({ id: 'fc_2', status: 'completed', created_by: 'x', caller: null })]) {
+    for (const same of [
+      call({ arguments: ' { "b": [2, null], "a": 1 } ' }),
+      call({ id: 'fc_2', status: 'completed', created_by: 'x', caller: null }),
+    ]) {
       expect(known(same).equals(known(base))).toBe(true);
       expect(digests(known(same))).toEqual(digests(known(base)));
     }
   });
 
   test('null arguments differ from absent ones, numbers by how they are written', () => {
-    const texts = ['{}', '{"a":null}', '{"a":1}', '{"a":1.0}', '{"a":12345678901234567890}', '{"a":12345678901234567891}', 'no json', '"no json"'];
+    const texts = [
+      '{}',
+      '{"a":null}',
+      '{"a":1}',
+      '{"a":1.0}',
+      '{"a":12345678901234567890}',
+      '{"a":12345678901234567891}',
+      'no json',
+      '"no json"',
+    ];
     const seen = new Set(texts.map((text) => known(call({ arguments: text })).fingerprint));
     // Text that is no JSON counts as the same string in quotes does.
     expect(seen.size).toBe(texts.length - 1);
   });
 
   test('pending safety checks do, a null member of an action does not', () => {
-    const computer = (more: object): object => ({ type: 'computer_call', call_id: 'x', action: { type: 'click', x: 1 }, ...more });
+    const computer = (more: object): object => ({
+      type: 'computer_call',
+      call_id: 'x',
+      action: { type: 'click', x: 1 },
+      ...more,
+    });
     expect(known(computer({ pending_safety_checks: [{ id: 's' }] })).equals(known(computer({})))).toBe(false);
     expect(known(computer({ action: { type: 'click', x: 1, y: null } })).equals(known(computer({})))).toBe(true);
   });
@@ -63,13 +164,21 @@ describe('what counts', () => {
   });
 
   test('the tool that a call resolved to decides, not its raw names', () => {
-    expect(callIdentity(call(), { kind: 'namespaced', namespace: 'crm', name: 'refund' })?.equals(known(call()))).toBe(false);
+    expect(callIdentity(call(), { kind: 'namespaced', namespace: 'crm', name: 'refund' })?.equals(known(call()))).toBe(
+      false,
+    );
   });
 
   test('an identity of a snapshot equals the call that it was made of, and no other', () => {
     expect(known(call()).equals(stored(call()))).toBe(true);
     expect(stored(call()).equals(known(call({ arguments: '{"b":[2,null],"a":1}' })))).toBe(true);
-    for (const other of [call({ arguments: '{"a":2}' }), call({ call_id: 'c2' }), call({ name: 'other' }), call({ namespace: 'crm' }), call({ caller: { type: 'program', caller_id: 'p' } })]) {
+    for (const other of [
+      call({ arguments: '{"a":2}' }),
+      call({ call_id: 'c2' }),
+      call({ name: 'other' }),
+      call({ namespace: 'crm' }),
+      call({ caller: { type: 'program', caller_id: 'p' } }),
+    ]) {
       expect(known(other).equals(stored(call()))).toBe(false);
       expect(known(other).equals(known(call()))).toBe(false);
     }
@@ -88,7 +197,15 @@ describe('uncanonical', () => {
     ['a shell call without action', { type: 'shell_call', call_id: 'c' }],
     ['a patch without operation', { type: 'apply_patch_call', call_id: 'c' }],
     ['a request without server', { type: 'mcp_approval_request', id: 'r', name: 'x', arguments: '{}' }],
-    ['a wrapped request with an empty inner id', { type: 'hosted_tool_call', id: 'outer', call_id: 'outer', provider_data: { type: 'mcp_approval_request', id: '', name: 'x', server_label: 's', arguments: '{}' } }],
+    [
+      'a wrapped request with an empty inner id',
+      {
+        type: 'hosted_tool_call',
+        id: 'outer',
+        call_id: 'outer',
+        provider_data: { type: 'mcp_approval_request', id: '', name: 'x', server_label: 's', arguments: '{}' },
+      },
+    ],
     ['an output', { type: 'function_call_output', call_id: 'c', output: 'x' }],
     ['a message', { type: 'message', content: [] }],
   ];
@@ -97,12 +214,20 @@ describe('uncanonical', () => {
   });
 
   test('a pair of surrogates, written or escaped, is text like any other', () => {
-    expect(known(call({ arguments: '{"a":"😀"}' })).equals(known(call({ arguments: String.raw`{"a":"\ud83d\ude00"}` })))).toBe(true);
+    expect(
+      known(call({ arguments: '{"a":"😀"}' })).equals(known(call({ arguments: String.raw`{"a":"\ud83d\ude00"}` }))),
+    ).toBe(true);
   });
 
   test('a wrapped request without inner id takes the outer one, and the outer name', () => {
     const inner = { type: 'mcp_approval_request', server_label: 's', arguments: '{}' };
-    const wrapped = callIdentity({ type: 'hosted_tool_call', id: 'i', call_id: 'outer', name: 'x', provider_data: inner });
+    const wrapped = callIdentity({
+      type: 'hosted_tool_call',
+      id: 'i',
+      call_id: 'outer',
+      name: 'x',
+      provider_data: inner,
+    });
     expect(wrapped?.callId).toBe('outer');
     expect(wrapped?.equals(known({ ...inner, id: 'outer', name: 'x' }))).toBe(true);
   });
@@ -111,7 +236,11 @@ describe('uncanonical', () => {
 test('keys of tools and calls [TOOL-I1]', () => {
   expect(lookupKeyOf({ name: 'f' })).toEqual({ kind: 'bare', name: 'f' });
   expect(lookupKeyOf({ name: 'f', namespace: 'ns' })).toEqual({ kind: 'namespaced', namespace: 'ns', name: 'f' });
-  expect(lookupKeyOf({ name: 'f', namespace: { name: 'ns' } })).toEqual({ kind: 'namespaced', namespace: 'ns', name: 'f' });
+  expect(lookupKeyOf({ name: 'f', namespace: { name: 'ns' } })).toEqual({
+    kind: 'namespaced',
+    namespace: 'ns',
+    name: 'f',
+  });
   expect(lookupKeyOf({ name: 'f', namespace: 'f' })).toEqual({ kind: 'deferred_top_level', name: 'f' });
   expect(lookupKeyOf({ name: 'f', deferLoading: true })).toEqual({ kind: 'deferred_top_level', name: 'f' });
   expect(lookupKeyOf({ name: '' })).toBeUndefined();
@@ -119,14 +248,24 @@ test('keys of tools and calls [TOOL-I1]', () => {
 });
 
 test('no two tools share a key by accident [STATE-141]', () => {
-  const keys = [lookupKeyOf({ name: 'f' }), lookupKeyOf({ name: 'f', namespace: 'ns' }), lookupKeyOf({ name: 'f', namespace: 'f' })];
+  const keys = [
+    lookupKeyOf({ name: 'f' }),
+    lookupKeyOf({ name: 'f', namespace: 'ns' }),
+    lookupKeyOf({ name: 'f', namespace: 'f' }),
+  ];
   expect(keys.map((key) => key && approvalKeyOf(key))).toEqual(['f', 'ns.f', 'deferred_top_level:f']);
 });
 
 test('outputs name the call that they end, by its id and never by their own', () => {
-  expect(completedBy({ type: 'function_call_output', id: 'o', call_id: 'c', output: '' })).toEqual({ type: 'function_call', callId: 'c' });
+  expect(completedBy({ type: 'function_call_output', id: 'o', call_id: 'c', output: '' })).toEqual({
+    type: 'function_call',
+    callId: 'c',
+  });
   expect(completedBy({ type: 'function_call_output', id: 'o', output: '' })).toBeUndefined();
-  expect(completedBy({ type: 'mcp_approval_response', id: 'o', approval_request_id: 'r', approve: true })).toEqual({ type: 'mcp_approval_request', callId: 'r' });
+  expect(completedBy({ type: 'mcp_approval_response', id: 'o', approval_request_id: 'r', approve: true })).toEqual({
+    type: 'mcp_approval_request',
+    callId: 'r',
+  });
   expect(completedBy({ type: 'toString' })).toBeUndefined();
   expect(invocationOf({ type: 'function_call', call_id: '' })).toEqual({ type: 'function_call', callId: undefined });
   expect(invocationOf({ type: 'web_search_call', id: 'w' })).toBeUndefined();

@@ -6,7 +6,13 @@ import type { ToolLookupKey } from './record.ts';
 
 /** Kinds of calls that the ledger knows (STATE §5.2). */
 export type InvocationType =
-  | 'function_call' | 'custom_tool_call' | 'shell_call' | 'local_shell_call' | 'apply_patch_call' | 'computer_call' | 'mcp_approval_request';
+  | 'function_call'
+  | 'custom_tool_call'
+  | 'shell_call'
+  | 'local_shell_call'
+  | 'apply_patch_call'
+  | 'computer_call'
+  | 'mcp_approval_request';
 
 /** What tells one call from another (STATE §5.3), as snapshots hold it. */
 export interface IdentityData {
@@ -28,15 +34,18 @@ export interface IdentityOptions {
 
 type Wire = Readonly<Record<string, unknown>>;
 
-const outputOf: Readonly<Record<string, InvocationType>> = Object.assign(Object.create(null) as Record<string, InvocationType>, {
-  function_call_output: 'function_call',
-  custom_tool_call_output: 'custom_tool_call',
-  shell_call_output: 'shell_call',
-  local_shell_call_output: 'local_shell_call',
-  apply_patch_call_output: 'apply_patch_call',
-  computer_call_output: 'computer_call',
-  mcp_approval_response: 'mcp_approval_request',
-});
+const outputOf: Readonly<Record<string, InvocationType>> = Object.assign(
+  Object.create(null) as Record<string, InvocationType>,
+  {
+    function_call_output: 'function_call',
+    custom_tool_call_output: 'custom_tool_call',
+    shell_call_output: 'shell_call',
+    local_shell_call_output: 'local_shell_call',
+    apply_patch_call_output: 'apply_patch_call',
+    computer_call_output: 'computer_call',
+    mcp_approval_response: 'mcp_approval_request',
+  },
+);
 
 const invocationTypes: ReadonlySet<string> = new Set(Object.values(outputOf));
 
@@ -55,7 +64,9 @@ export function completedBy(item: unknown): { readonly type: InvocationType; rea
 }
 
 /** Kind and id of a call of the wire; `undefined` for every other item. The id may be missing. */
-export function invocationOf(item: unknown): { readonly type: InvocationType; readonly callId: string | undefined } | undefined {
+export function invocationOf(
+  item: unknown,
+): { readonly type: InvocationType; readonly callId: string | undefined } | undefined {
   const wire = asWire(item);
   if (wire === undefined) return undefined;
   const request = hostedRequest(wire);
@@ -80,7 +91,8 @@ export function lookupKeyOf(named: NamedFunction): ToolLookupKey | undefined {
   const { name } = named;
   if (text(name) === undefined) return undefined;
   const namespace = text(typeof named.namespace === 'object' ? named.namespace?.name : named.namespace);
-  if (namespace === name || (named.deferLoading === true && namespace === undefined)) return { kind: 'deferred_top_level', name };
+  if (namespace === name || (named.deferLoading === true && namespace === undefined))
+    return { kind: 'deferred_top_level', name };
   return namespace === undefined ? { kind: 'bare', name } : { kind: 'namespaced', namespace, name };
 }
 
@@ -100,7 +112,9 @@ export function approvalKeyOf(key: ToolLookupKey): string {
 
 /** Whether two keys name the same tool. */
 export function sameLookupKey(a: ToolLookupKey, b: ToolLookupKey): boolean {
-  return a.kind === b.kind && a.name === b.name && (a.kind !== 'namespaced' || a.namespace === (b as typeof a).namespace);
+  return (
+    a.kind === b.kind && a.name === b.name && (a.kind !== 'namespaced' || a.namespace === (b as typeof a).namespace)
+  );
 }
 
 // ---- identity
@@ -117,7 +131,11 @@ export class CallIdentity implements IdentityData {
   private print: string | undefined;
   private readonly source: Source | undefined;
 
-  constructor(type: InvocationType, callId: string, from: Source | { readonly approvalScope: string; readonly fingerprint: string }) {
+  constructor(
+    type: InvocationType,
+    callId: string,
+    from: Source | { readonly approvalScope: string; readonly fingerprint: string },
+  ) {
     this.type = type;
     this.callId = callId;
     if ('wire' in from) {
@@ -168,7 +186,11 @@ export function storedIdentity(data: IdentityData): CallIdentity {
  * Canonical identity of a wire call, or `undefined` when it has none (*uncanonical*: no id, no name, no arguments, broken text).
  * `lookupKey` is the key of the function tool that the call resolved to; by default the one that its names mean.
  */
-export function callIdentity(call: unknown, lookupKey?: ToolLookupKey, options: IdentityOptions = {}): CallIdentity | undefined {
+export function callIdentity(
+  call: unknown,
+  lookupKey?: ToolLookupKey,
+  options: IdentityOptions = {},
+): CallIdentity | undefined {
   const wire = asWire(call);
   if (wire === undefined) return undefined;
   const request = hostedRequest(wire);
@@ -181,7 +203,9 @@ export function callIdentity(call: unknown, lookupKey?: ToolLookupKey, options: 
   const source: Source = { wire, name, lookupKey: key, role: options.role };
   if (!isComplete(type, source)) return undefined;
   const identity = new CallIdentity(type, callId, source);
-  return (type === 'function_call' && isPlainFunctionCall(source)) || isWellFormed(identity, source) ? identity : undefined;
+  return (type === 'function_call' && isPlainFunctionCall(source)) || isWellFormed(identity, source)
+    ? identity
+    : undefined;
 }
 
 function isComplete(type: InvocationType, { wire, lookupKey }: Source): boolean {
@@ -206,7 +230,16 @@ function isComplete(type: InvocationType, { wire, lookupKey }: Source): boolean 
 // ---- payloads of the digests
 
 const scopedFields = [
-  'server_label', 'arguments', 'input', 'action', 'actions', 'pending_safety_checks', 'operation', 'operations', 'environment', 'caller',
+  'server_label',
+  'arguments',
+  'input',
+  'action',
+  'actions',
+  'pending_safety_checks',
+  'operation',
+  'operations',
+  'environment',
+  'caller',
 ] as const;
 
 function scopePayload(type: InvocationType, source: Source): Wire {
@@ -252,14 +285,25 @@ function withoutNulls(value: unknown): unknown {
 
 /** A function call of which only names and argument text count. */
 function isPlainFunctionCall({ wire, lookupKey }: Source): boolean {
-  return typeof wire['arguments'] === 'string' && !mayHaveLoneSurrogate(wire['arguments']) && !present(wire['caller'])
-    && !hasLoneSurrogate(lookupKey?.name ?? '') && (lookupKey?.kind !== 'namespaced' || !hasLoneSurrogate(lookupKey.namespace));
+  return (
+    typeof wire['arguments'] === 'string' &&
+    !mayHaveLoneSurrogate(wire['arguments']) &&
+    !present(wire['caller']) &&
+    !hasLoneSurrogate(lookupKey?.name ?? '') &&
+    (lookupKey?.kind !== 'namespaced' || !hasLoneSurrogate(lookupKey.namespace))
+  );
 }
 
 function sameText(a: Source, b: Source): boolean {
   if (a.wire === b.wire && a.role === b.role && a.name === b.name && sameKey(a.lookupKey, b.lookupKey)) return true;
-  return a.role === b.role && a.wire['arguments'] === b.wire['arguments'] && a.lookupKey !== undefined && sameKey(a.lookupKey, b.lookupKey)
-    && isPlainFunctionCall(a) && scopedFields.every((field) => field === 'arguments' || (!present(a.wire[field]) && !present(b.wire[field])));
+  return (
+    a.role === b.role &&
+    a.wire['arguments'] === b.wire['arguments'] &&
+    a.lookupKey !== undefined &&
+    sameKey(a.lookupKey, b.lookupKey) &&
+    isPlainFunctionCall(a) &&
+    scopedFields.every((field) => field === 'arguments' || (!present(a.wire[field]) && !present(b.wire[field])))
+  );
 }
 
 function sameKey(a: ToolLookupKey | undefined, b: ToolLookupKey | undefined): boolean {
@@ -274,7 +318,10 @@ function mayHaveLoneSurrogate(json: string): boolean {
 
 /** Python cannot encode a lone surrogate, so such a call has no identity there, and none here. */
 function isWellFormed(identity: CallIdentity, source: Source): boolean {
-  return canonicalJson(scopePayload(identity.type, source)) !== undefined && canonicalJson(fingerprintPayload(identity.type, source, '')) !== undefined;
+  return (
+    canonicalJson(scopePayload(identity.type, source)) !== undefined &&
+    canonicalJson(fingerprintPayload(identity.type, source, '')) !== undefined
+  );
 }
 
 // ---- requests of hosted MCP servers

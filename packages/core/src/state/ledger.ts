@@ -56,7 +56,13 @@ export class InvocationLedger {
   constructor(entries: Iterable<LedgerEntry> = [], unbound: Iterable<string> = []) {
     this.#unbound = new Set(unbound);
     for (const entry of entries) {
-      this.#rows.set(entry.callId, { identity: storedIdentity(entry), call: undefined, executed: entry.executed, completed: entry.completed, bound: !this.#unbound.has(entry.callId) });
+      this.#rows.set(entry.callId, {
+        identity: storedIdentity(entry),
+        call: undefined,
+        executed: entry.executed,
+        completed: entry.completed,
+        bound: !this.#unbound.has(entry.callId),
+      });
     }
   }
 
@@ -78,7 +84,11 @@ export class InvocationLedger {
     const seen = new Map<string, PlannedCall>();
     const planned = calls.map((call) => {
       const callId = invocationOf(call.call)?.callId;
-      if (callId === undefined) throw new ModelBehaviorError('The model made a tool call without a call id. Calls need a non-empty call id, unique in the run.', { code: 'call_id_empty' });
+      if (callId === undefined)
+        throw new ModelBehaviorError(
+          'The model made a tool call without a call id. Calls need a non-empty call id, unique in the run.',
+          { code: 'call_id_empty' },
+        );
       const identity = callIdentity(call.call, call.lookupKey, call);
       const first = seen.get(callId);
       if (first !== undefined) {
@@ -145,7 +155,14 @@ export class InvocationLedger {
   *entries(): Generator<LedgerEntry, void, undefined> {
     for (const [callId, { identity, executed, completed, bound }] of this.#rows) {
       if (identity === undefined || (!bound && !executed)) continue;
-      yield { type: identity.type, callId, approvalScope: identity.approvalScope, fingerprint: identity.fingerprint, executed, completed };
+      yield {
+        type: identity.type,
+        callId,
+        approvalScope: identity.approvalScope,
+        fingerprint: identity.fingerprint,
+        executed,
+        completed,
+      };
     }
   }
 
@@ -158,18 +175,23 @@ export class InvocationLedger {
     return copy;
   }
 
-  #statusOf(callId: string, identity: CallIdentity | undefined, call: CallToPlan, completed: object | undefined): PlannedStatus {
-    const row = this.#rows.get(callId);
+  #statusOf(
+    callId: string,
+    identity: CallIdentity | undefined,
+    call: CallToPlan,
+    completed: object | undefined,
+  ): PlannedStatus {
+    let row = this.#rows.get(callId);
     if (row !== undefined && !isSameCall(row, identity, call.call)) {
-      // A stored row that its waiting item contradicts protects nothing; deciding again replaces it.
       if (row.bound || row.executed) throw reused(callId);
-      return 'new';
+      // A stored row that its waiting item contradicts protects nothing; planning replaces it.
+      row = undefined;
     }
     if (row?.completed === true) return 'completed';
     if (completed !== undefined) {
       const known = { identity: callIdentity(completed, undefined, call), call: completed };
       if (isSameCall(known, identity, call.call)) return 'completed';
-      if (row === undefined) throw reused(callId);
+      throw reused(callId);
     }
     return row?.executed === true ? 'executed' : 'new';
   }
@@ -183,7 +205,13 @@ export class InvocationLedger {
       return;
     }
     if (row === undefined) {
-      this.#rows.set(callId, { identity, call: identity === undefined ? call : undefined, executed: false, completed: false, bound: !this.#unbound.has(callId) });
+      this.#rows.set(callId, {
+        identity,
+        call: identity === undefined ? call : undefined,
+        executed: false,
+        completed: false,
+        bound: !this.#unbound.has(callId),
+      });
     } else if (!row.executed && !row.bound) {
       row.identity = identity;
       row.call = identity === undefined ? call : undefined;
@@ -208,23 +236,40 @@ export class InvocationLedger {
 export function executedUncommitted(callIds: readonly string[]): ModelBehaviorError {
   const calls = callIds.map((id) => `'${id}'`).join(', ');
   const which = callIds.length === 1 ? `Tool call ${calls} was` : `Tool calls ${calls} were`;
-  return new ModelBehaviorError(`${which} already executed, but the output was not committed, so running again could repeat an effect. Start a new run.`, { code: 'call_executed_uncommitted' });
+  return new ModelBehaviorError(
+    `${which} already executed, but the output was not committed, so running again could repeat an effect. Start a new run.`,
+    { code: 'call_executed_uncommitted' },
+  );
 }
 
 function reused(callId: string): ModelBehaviorError {
-  return new ModelBehaviorError(`The call id '${callId}' stands for two different tool calls. Call ids must be unique in a run and its history.`, { code: 'call_id_reused' });
+  return new ModelBehaviorError(
+    `The call id '${callId}' stands for two different tool calls. Call ids must be unique in a run and its history.`,
+    { code: 'call_id_reused' },
+  );
 }
 
-function isSameCall(known: { readonly identity: CallIdentity | undefined; readonly call: object | undefined }, identity: CallIdentity | undefined, call: object): boolean {
+function isSameCall(
+  known: { readonly identity: CallIdentity | undefined; readonly call: object | undefined },
+  identity: CallIdentity | undefined,
+  call: object,
+): boolean {
   if (identity !== undefined && known.identity !== undefined) return known.identity.equals(identity);
-  return identity === undefined && known.identity === undefined && known.call !== undefined && isSameUncanonical(known.call, call);
+  return (
+    identity === undefined &&
+    known.identity === undefined &&
+    known.call !== undefined &&
+    isSameUncanonical(known.call, call)
+  );
 }
 
 /** Without an identity only the same text is the same call. */
 function isSameUncanonical(a: object, b: object): boolean {
   if (a === b) return true;
   const [left, right] = [a as Record<string, unknown>, b as Record<string, unknown>];
-  return ['type', 'name', 'namespace', 'arguments', 'input'].every((member) => left[member] === right[member] && typeof left[member] !== 'object');
+  return ['type', 'name', 'namespace', 'arguments', 'input'].every(
+    (member) => left[member] === right[member] && typeof left[member] !== 'object',
+  );
 }
 
 /** Calls that have an output of their kind. @throws ModelBehaviorError `call_id_reused` when two of them share an id. */
@@ -249,7 +294,8 @@ function completedCalls(lists: readonly Iterable<unknown>[]): ReadonlyMap<string
     if (!outputs.has(key)) continue;
     const known = completed.get(callId);
     if (known === undefined) completed.set(callId, wire);
-    else if (known !== wire && !isSameCall({ identity: callIdentity(known), call: known }, callIdentity(wire), wire)) throw reused(callId);
+    else if (known !== wire && !isSameCall({ identity: callIdentity(known), call: known }, callIdentity(wire), wire))
+      throw reused(callId);
   }
   return completed;
 }

@@ -19,7 +19,8 @@ export function nextStepOf(step: Step): NextStep | undefined {
     case 'final_output':
       return { type: 'next_step_final_output', output: step.output };
     case 'interruption':
-      return { type: 'next_step_interruption', interruptions: step.interruptions };
+      // A list of its own: emptying it by a cast must not reach the state.
+      return { type: 'next_step_interruption', interruptions: step.interruptions.slice() };
     default:
       return step satisfies never;
   }
