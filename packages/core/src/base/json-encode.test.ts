@@ -1,5 +1,5 @@
 import { runInNewContext } from 'node:vm';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { JsonEncodeError, canonicalJson, encodeJson, pythonJson } from './json-encode.ts';
 import { decodeJson } from './json-text.ts';
@@ -36,7 +36,7 @@ describe('encodeJson', () => {
         const text = encodeJson(value, { style, ascii });
         expect(decodeJson(text)).toEqual(value);
         expect(Object.keys(decodeJson(text) ?? {})).toEqual(Object.keys(value));
-        if (ascii) expect(text).toMatch(/^[ -~]*$/);
+        expect(ascii && /[^ -~]/.test(text)).toBe(false);
       }),
     );
   });
@@ -59,7 +59,7 @@ describe('encodeJson', () => {
     [{ a: new Uint8Array(1) }, 'a is no plain object.'],
     [new (class Secret {})(), 'The value is no plain object.'],
   ])('refuses what JSON would lose, naming the place and never the value [SESS-135] (%#)', (value, message) => {
-    expect(() => encodeJson(value)).toThrow(new JsonEncodeError([], '').constructor as never);
+    expect(() => encodeJson(value)).toThrow(JsonEncodeError);
     expect(() => encodeJson(value)).toThrow(message);
   });
 

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { sha256Hex } from './digest.ts';
 import { CanonicalText, canonicalJson } from './json-encode.ts';

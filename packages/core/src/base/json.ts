@@ -43,8 +43,8 @@ export function sortedKeys(keys: string[]): string[] {
 }
 
 function byCodePoint(a: string, b: string): number {
-  const left = [...a];
-  const right = [...b];
+  const left = Array.from(a);
+  const right = Array.from(b);
   for (const [index, character] of left.entries()) {
     const other = right[index];
     if (other === undefined) return 1;

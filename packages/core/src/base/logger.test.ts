@@ -71,7 +71,7 @@ describe('logger', () => {
       },
     });
     expect(() => getLogger().error('e')).not.toThrow();
-    const rejecting = vi.fn(async () => Promise.reject(new Error('network')));
+    const rejecting = vi.fn<() => void>((): unknown => Promise.reject(new Error('network')));
     configureLogging({ sink: rejecting });
     getLogger().error('e');
     await new Promise((resolve) => setTimeout(resolve));
@@ -84,7 +84,7 @@ describe('logger', () => {
   });
 
   test('the class of a value is told without calling its getters or toString [RUN-1905]', () => {
-    const touched = vi.fn(() => 'secret');
+    const touched = vi.fn<() => string>(() => 'secret');
     class Odd extends Error {
       override get name() {
         return touched();

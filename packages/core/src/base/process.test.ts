@@ -55,7 +55,7 @@ describe('environment', () => {
 });
 
 test('resetAll puts every registered default back', () => {
-  const reset = vi.fn();
+  const reset = vi.fn<() => void>();
   onReset(reset);
   onReset(reset);
   resetAll();

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { UsageAccumulator, addUsage, toUsage, usageFromJSON, usageToJSON } from './usage.ts';
 import type { Usage } from '../models/model.ts';

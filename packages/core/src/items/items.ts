@@ -157,7 +157,7 @@ export class ToolCallItem extends RunItemBase<ToolCallWire> {
       call_id: this.callId,
       title: this.title,
       description: this.description,
-      tool_origin: this.toolOrigin as JsonObject | undefined,
+      tool_origin: this.toolOrigin,
       original_arguments: this.originalArguments,
     };
   }
@@ -199,7 +199,7 @@ export class ToolCallOutputItem extends RunItemBase<ToolOutputWire> {
     return {
       ...super.toJSON(),
       call_id: this.callId,
-      tool_origin: this.toolOrigin as JsonObject | undefined,
+      tool_origin: this.toolOrigin,
       custom_data: this.customData,
     };
   }
@@ -413,8 +413,13 @@ export function itemsToInput(
 
 /** As `console.log` shows an item: its members, of agents the names. */
 function inspectItem(item: RunItemBase, depth: number, options: object, inspect: Inspect | undefined): string {
-  const { type, raw_item: _, agent: __, ...others } = item.toJSON();
-  const shown = { agent: item.agent.name, rawItem: item.rawItem, ...others };
+  const shown: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(item)) {
+    if (key === 'type' || value === undefined) continue;
+    shown[key] = AGENTS.has(key) ? (value as AnyAgent).name : (value as unknown);
+  }
   const text = inspect === undefined ? JSON.stringify(shown) : inspect(shown, { ...options, depth });
-  return `${String(type)} ${text}`;
+  return `${item.type} ${text}`;
 }
+
+const AGENTS: ReadonlySet<string> = new Set(['agent', 'sourceAgent', 'targetAgent']);
