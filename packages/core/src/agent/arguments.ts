@@ -1,0 +1,138 @@
+import type { JsonSchema, Standard } from './schema.ts';
+import type { NullPlan } from './null-plan.ts';
+import { ModelBehaviorError, UserError } from '../base/errors.ts';
+import { getLogger } from '../base/logger.ts';
+import { kindOf } from '../base/options.ts';
+import { issueTexts } from './issues.ts';
+import { dropLoweredNulls, lowerOptionalMembers, nullPlan } from './null-plan.ts';
+import { copySchema, freezeDeep, isObject } from './schema-parts.ts';
+import { hasObjectRoot, hasStandard, inputJson, isHandWritten, standardOf } from './schema.ts';
+import { strictForm } from './strict-schema.ts';
+import { validateNow } from './validate.ts';
+
+/** Arguments of one call, ready for `execute`; or why they cannot run, and what of it a model may read. */
+export type ParsedArguments =
+  | { readonly ok: true; readonly value: unknown }
+  | {
+      readonly ok: false;
+      readonly error: ModelBehaviorError;
+      /** Paths and kinds that do not fit, `days: expected number; …`; empty when the text was no JSON object. */
+      readonly issues: string;
+    };
+
+/** What a tool makes of its `parameters`, once. */
+export interface Parameters {
+  /** On the wire. Frozen. */
+  readonly json: JsonSchema;
+  /** The schema that checks; absent for bare JSON Schema and for tools without parameters. */
+  readonly standard: Standard | undefined;
+  /** Its JSON Schema as the user declared it, for messages. */
+  readonly declared: JsonSchema;
+  readonly nulls: NullPlan | undefined;
+  /** No parameters were declared: whatever came, there are no arguments. */
+  readonly none: boolean;
+}
+
+const remedy = 'Change the shape, or pass `strict: false`.';
+
+/** @throws UserError for what is no schema of an object, and for what strict mode cannot express */
+export function readParameters(parameters: unknown, strict: boolean, where: string): Parameters {
+  if (parameters === undefined)
+    return { json: emptyObject(), standard: undefined, declared: {}, nulls: undefined, none: true };
+  if (hasStandard(parameters)) return fromStandard(standardOf(parameters, where), strict, where);
+  if (!isPlainObject(parameters))
+    throw new UserError(
+      `${where}: \`parameters\` takes a Standard Schema or a JSON Schema object, not ${kindOf(parameters)}.`,
+    );
+  const declared = freezeDeep(copySchema(parameters, where));
+  if (Object.keys(declared).length === 0)
+    return { json: emptyObject(), standard: undefined, declared, nulls: undefined, none: false };
+  needObject(declared, where);
+  return {
+    json: strict ? freezeDeep(strictForm(declared, where, remedy)) : declared,
+    standard: undefined,
+    declared,
+    nulls: undefined,
+    none: false,
+  };
+}
+
+function fromStandard(standard: Standard, strict: boolean, where: string): Parameters {
+  const declared = freezeDeep(inputJson(standard, where));
+  if (Object.keys(declared).length === 0)
+    return { json: emptyObject(), standard, declared, nulls: undefined, none: false };
+  needObject(declared, where);
+  if (!strict) return { json: declared, standard, declared, nulls: undefined, none: false };
+  if (isHandWritten(standard))
+    return { json: freezeDeep(strictForm(declared, where, remedy)), standard, declared, nulls: undefined, none: false };
+  const lowered = copySchema(declared, where);
+  lowerOptionalMembers(lowered);
+  return {
+    json: freezeDeep(strictForm(lowered, where, remedy)),
+    standard,
+    declared,
+    nulls: nullPlan(declared),
+    none: false,
+  };
+}
+
+function needObject(schema: JsonSchema, where: string): void {
+  if (!hasObjectRoot(schema))
+    throw new UserError(
+      `${where}: \`parameters\` must be an object at the root. Put the value into a member of an object.`,
+    );
+}
+
+const emptyObject = (): JsonSchema =>
+  freezeDeep({ type: 'object', properties: {}, required: [], additionalProperties: false });
+
+function isPlainObject(value: unknown): value is Record<string, unknown> {
+  if (!isObject(value)) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype;
+}
+
+/**
+ * Reads the arguments of one call: JSON, an object, no numbers without a JSON form, and what the schema says of it.
+ * @throws UserError when the schema validates asynchronously; that is no fault of the model
+ */
+export function parseArguments(toolName: string, parameters: Parameters, argumentsJson: string): ParsedArguments {
+  let value: unknown;
+  try {
+    value = argumentsJson === '' ? {} : JSON.parse(argumentsJson);
+  } catch (error) {
+    return unusable(toolName, () => argumentsJson, error);
+  }
+  if (!isObject(value)) return unusable(toolName, undefined, undefined, 'an object was expected');
+  // JSON.parse makes Infinity of `1e999`; only a long number can, so most texts need no walk.
+  if (longNumber.test(argumentsJson) && !allFinite(value)) return unusable(toolName, () => argumentsJson, undefined);
+  const { standard, nulls, declared } = parameters;
+  if (parameters.none) return { ok: true, value: {} };
+  if (standard === undefined) return { ok: true, value };
+  if (nulls) dropLoweredNulls(value, nulls);
+  const checked = validateNow(standard, value, `tool ${toolName}: parameters`);
+  if (checked.ok) return checked;
+  const issues = issueTexts(checked.issues, declared, value);
+  return { ...unusable(toolName, () => issues, checked.cause), issues };
+}
+
+/** The payload and the cause stay out of the error unless logging of tool data is on. */
+function unusable(
+  toolName: string,
+  payload: (() => string) | undefined,
+  cause: unknown,
+  expectation?: string,
+): ParsedArguments & { ok: false } {
+  const details = payload && !getLogger().dontLogToolData ? payload() : undefined;
+  const message = [`Invalid JSON input for tool ${toolName}`, expectation, details]
+    .filter((part) => part !== undefined)
+    .join(': ');
+  return { ok: false, error: new ModelBehaviorError(message, details === undefined ? {} : { cause }), issues: '' };
+}
+
+const longNumber = /[eE]\+?\d{3}|\d{309}/;
+
+function allFinite(value: unknown): boolean {
+  if (typeof value === 'number') return Number.isFinite(value);
+  return typeof value !== 'object' || value === null || Object.values(value).every(allFinite);
+}

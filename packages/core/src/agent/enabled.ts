@@ -1,0 +1,72 @@
+import type { AnyAgent } from './agent.ts';
+import type { FunctionTool } from './tool.ts';
+import type { RunContext } from '../state/context.ts';
+import { UserError } from '../base/errors.ts';
+import { getLogger } from '../base/logger.ts';
+import { isFunctionTool, toolInternals } from './tool-internals.ts';
+
+/** What becomes of two enabled tools of one name: the last wins with a warning, or the turn fails. */
+export type ToolNameCollisionPolicy = 'warn' | 'error';
+
+/**
+ * The tools of one turn: those of the agent's list that are enabled now, in its order, one per name.
+ *
+ * @param warn called for each name that several tools have, with a text that may be logged
+ * @throws what the first failing `isEnabled` threw; UserError for entries that are no tools, and for clashes of names under `error`
+ */
+export async function enabledTools(
+  agent: AnyAgent,
+  ctx: RunContext,
+  policy: ToolNameCollisionPolicy,
+  warn: (name: string, text: string) => void,
+): Promise<readonly FunctionTool<never>[]> {
+  const tools: readonly FunctionTool<never>[] = [...agent.tools];
+  const answers: (boolean | Promise<boolean>)[] = tools.map((tool, index) => {
+    if (!isFunctionTool(tool)) throw notATool(agent, index);
+    const { isEnabled } = toolInternals(tool);
+    return typeof isEnabled === 'boolean' ? isEnabled : ask(isEnabled, ctx, agent);
+  });
+  const enabled = answers.every((answer) => typeof answer === 'boolean') ? answers : await Promise.all(answers);
+  return onePerName(
+    tools.filter((_, index) => enabled[index]),
+    agent.name,
+    policy,
+    warn,
+  );
+}
+
+/** A predicate that throws at once must not hide the others' promises. */
+async function ask(
+  isEnabled: (ctx: RunContext<never>, agent: AnyAgent) => boolean | Promise<boolean>,
+  ctx: RunContext,
+  agent: AnyAgent,
+): Promise<boolean> {
+  return Boolean(await isEnabled(ctx as RunContext<never>, agent));
+}
+
+function notATool(agent: AnyAgent, index: number): UserError {
+  return new UserError(`agent ${agent.name}: tools[${index}] is no tool. Tools are made by \`tool()\`.`);
+}
+
+function onePerName(
+  tools: readonly FunctionTool<never>[],
+  agentName: string,
+  policy: ToolNameCollisionPolicy,
+  warn: (name: string, text: string) => void,
+): readonly FunctionTool<never>[] {
+  const byName = new Map(tools.map((tool) => [tool.qualifiedName, tool]));
+  if (byName.size === tools.length) return tools;
+  const clashing = [...byName.keys()].filter((name) => tools.filter((tool) => tool.qualifiedName === name).length > 1);
+  if (policy === 'error')
+    throw new UserError(
+      `agent ${agentName}: several enabled tools have one name (a clash of tool and tool): ${clashing.join(', ')}. Rename one with its option \`name\` (\`copyWith({ name })\`).`,
+    );
+  for (const name of clashing) {
+    // Names are the user's words.
+    const whose = getLogger().dontLogToolData
+      ? 'Several enabled tools of an agent have one name'
+      : `Several enabled tools of agent ${agentName} have the name ${name}`;
+    warn(name, `${whose}; the last one is used. Rename the others with their option \`name\`.`);
+  }
+  return tools.filter((tool) => byName.get(tool.qualifiedName) === tool);
+}

@@ -1,0 +1,219 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec';
+import type { AnyAgent } from './agent.ts';
+import type { JsonSchema, SchemaWithJson } from './schema.ts';
+import type { ToolInternals } from './tool-internals.ts';
+import type { JsonObject } from '../items/wire.ts';
+import type { RunContext, ToolContext } from '../state/context.ts';
+import type { NeedsApproval } from '../state/decisions.ts';
+import { internal } from '../base/brand.ts';
+import { UserError } from '../base/errors.ts';
+import { checkOptions, kindOf, kinds } from '../base/options.ts';
+import { parseArguments, readParameters } from './arguments.ts';
+import { invokeTool } from './invoke.ts';
+import { copySchema, freezeDeep } from './schema-parts.ts';
+
+export { toolInternals } from './tool-internals.ts';
+export type { ToolInternals } from './tool-internals.ts';
+export type { ParsedArguments } from './arguments.ts';
+export type { OutputSchema, OutputType } from './output.ts';
+export type { JsonSchema, SchemaWithJson } from './schema.ts';
+export type { InvokeArgs } from './invoke-function-tool.ts';
+
+export type MaybePromise<T> = T | Promise<T>;
+
+export type ToolParameters = StandardSchemaV1<unknown, unknown> | JsonSchema | undefined;
+
+/** Nothing, or what tsc says about a schema that can only validate. */
+export type NeedsJsonSchema<P> =
+  P extends StandardSchemaV1<unknown, unknown>
+    ? P extends SchemaWithJson<unknown, unknown>
+      ? unknown
+      : 'This schema gives no JSON Schema: use z.toJSONSchema(schema), or toStandardJsonSchema(schema) of Valibot'
+    : unknown;
+
+/** The arguments a tool sees: the schema's output; `{}` without parameters; `unknown` for a bare JSON Schema, which is not checked. */
+export type ToolArgs<P> = P extends StandardSchemaV1<unknown, infer Out> ? Out : P extends undefined ? {} : unknown;
+
+/** Turns a failure into text for the model. */
+export type ToolErrorFunction<C> = (ctx: RunContext<C>, error: Error) => MaybePromise<string>;
+
+export type IsEnabled<C> = boolean | ((ctx: RunContext<C>, agent: AnyAgent) => MaybePromise<boolean>);
+
+/** `C` comes from `execute`, `CB` from the other callbacks; `toolFor<My>()` fixes both. */
+export interface ToolOptions<P, C, R, CB = C> {
+  /** Default: the name of the function `execute`, if it has one of its own. Letters, digits, `_`, `-`; at most 64. */
+  name?: string | undefined;
+  title?: string | undefined;
+  description?: string | undefined;
+  parameters?: P & NeedsJsonSchema<P>;
+  /** Strict JSON Schema on the wire. Default `true`. */
+  strict?: boolean | undefined;
+  /** Its value becomes text: strings as they are, everything else as JSON. */
+  execute: (args: ToolArgs<P>, ctx: ToolContext<C>) => MaybePromise<R>;
+  /** Asked before the call runs. Default `false`. */
+  needsApproval?: NeedsApproval<CB, ToolArgs<P>> | undefined;
+  /** Asked each turn before the tools are sent, and again before the call runs. Default `true`. */
+  isEnabled?: IsEnabled<CB> | undefined;
+  /** `null` rethrows: the run fails. Default: a fixed text without the error's message. */
+  failureErrorFunction?: ToolErrorFunction<CB> | null | undefined;
+  /** Merged into the wire tool. */
+  providerData?: JsonObject | undefined;
+}
+
+/** A function tool as others see it; immutable, made by `tool`. `C` = the context it needs, `A` = its arguments, `R` = what it returns. */
+export interface FunctionTool<in C = unknown, in A = never, out R = unknown> {
+  readonly type: 'function';
+  readonly name: string;
+  /** `namespace.name` inside a namespace, else `name`. */
+  readonly qualifiedName: string;
+  readonly title: string | undefined;
+  readonly description: string;
+  readonly paramsJsonSchema: JsonSchema;
+  readonly strictJsonSchema: boolean;
+  readonly origin: ToolOrigin;
+  readonly needsApproval: NeedsApproval<C, A>;
+  readonly providerData: JsonObject | undefined;
+  /** Parses, validates and runs, with failure policy. Unit tests: `invokeFunctionTool`. */
+  onInvokeTool(ctx: ToolContext<C>, argumentsJson: string): Promise<unknown>;
+  /** A copy with other options; the source is untouched. */
+  copyWith(overrides: ToolOverrides<C, A>): FunctionTool<C, A, R>;
+}
+
+/** What `copyWith` can change: all but parameters and body. */
+export type ToolOverrides<C, A> = Omit<
+  ToolOptions<undefined, C, unknown>,
+  'parameters' | 'execute' | 'needsApproval'
+> & {
+  needsApproval?: NeedsApproval<C, A> | undefined;
+};
+
+/** Where a tool comes from. */
+export type ToolOrigin =
+  | { readonly type: 'function' }
+  /** `mcpToolName` is the tool's name on its server, without prefixes. */
+  | { readonly type: 'mcp'; readonly mcpServerName: string; readonly mcpToolName: string }
+  | { readonly type: 'agent_as_tool'; readonly agentName: string; readonly agentToolName: string };
+
+/** Anything an agent can call that needs context `C`. */
+export type Tool<C = unknown> = FunctionTool<C, never, unknown>;
+
+/**
+ * A function tool. Arguments come from `parameters`, the context from an annotated `ctx`.
+ *
+ * @throws UserError for a bad name, option or schema; it names the tool and the path in the schema
+ * @example tool({ name: 'refund', parameters: z.object({ id: z.string() }), needsApproval: true, execute: ({ id }, ctx: ToolContext<My>) => ctx.context.db.refund(id) })
+ */
+export function tool<P extends ToolParameters = undefined, C = unknown, R = unknown, CB = C>(
+  options: ToolOptions<P, C, R, CB>,
+): FunctionTool<unknown extends CB ? C : C & CB, ToolArgs<P>, R> {
+  return make(options as unknown as Options) as unknown as FunctionTool<
+    unknown extends CB ? C : C & CB,
+    ToolArgs<P>,
+    R
+  >;
+}
+
+/** `tool` for one context type: every `ctx` is typed without annotations. `const tool = toolFor<My>()`. */
+export function toolFor<C>(): <P extends ToolParameters = undefined, R = unknown>(
+  options: ToolOptions<P, C, R>,
+) => FunctionTool<C, ToolArgs<P>, R> {
+  return tool;
+}
+
+// ---- construction
+
+/** Options whatever their types are. */
+type Options = ToolOptions<undefined, never, unknown>;
+
+const approvalKinds = kinds.either(kinds.boolean, kinds.function);
+
+const overridable = {
+  name: kinds.string,
+  title: kinds.string,
+  description: kinds.string,
+  strict: kinds.boolean,
+  needsApproval: kinds.any,
+  isEnabled: kinds.either(kinds.boolean, kinds.function),
+  failureErrorFunction: kinds.nullable(kinds.function),
+  providerData: kinds.object,
+} as const;
+
+const known = { ...overridable, parameters: kinds.any, execute: kinds.function } as const;
+
+function make(options: Options): FunctionTool<never> {
+  if (typeof options !== 'object' || options === null)
+    throw new UserError(`tool: takes an object with \`name\`, \`parameters\` and \`execute\`, not ${kindOf(options)}.`);
+  const where = typeof options.name === 'string' ? `tool ${options.name}` : 'tool';
+  checkOptions(options, known, where);
+  if (options.execute === undefined)
+    throw new UserError(`${where}: the option \`execute\` is missing. It is the function that runs.`);
+  return new ToolImpl(options, toolName(options));
+}
+
+function toolName({ name, execute }: Options): string {
+  // `execute: () => …` is called `execute` by the language: nobody means that.
+  const given: string = name ?? (execute.name === 'execute' ? '' : execute.name);
+  if (!/^[A-Za-z0-9_-]{1,64}$/.test(given))
+    throw new UserError(
+      `tool: the name '${given}' is no name of a tool. Pass \`name\` with 1 to 64 letters, digits, _ or -.`,
+    );
+  return given;
+}
+
+class ToolImpl implements FunctionTool<never> {
+  readonly type = 'function' as const;
+  readonly name: string;
+  readonly qualifiedName: string;
+  readonly title: string | undefined;
+  readonly description: string;
+  readonly paramsJsonSchema: JsonSchema;
+  readonly strictJsonSchema: boolean;
+  readonly origin: ToolOrigin = Object.freeze({ type: 'function' });
+  readonly needsApproval: NeedsApproval<never, never>;
+  readonly providerData: JsonObject | undefined;
+  /** @internal */
+  declare readonly [internal]: ToolInternals;
+  readonly #options: Options;
+
+  constructor(options: Options, name: string) {
+    const where = `tool ${name}`;
+    const { needsApproval = false, strict = true, execute } = options;
+    if (approvalKinds(needsApproval) !== undefined)
+      throw new UserError(
+        `${where}: \`needsApproval\` must be true, false or a function, not ${kindOf(needsApproval)}.`,
+        { code: 'needs_approval_type' },
+      );
+    const parameters = readParameters(options.parameters, strict, where);
+    this.name = name;
+    this.qualifiedName = name;
+    this.title = options.title;
+    this.description = options.description ?? '';
+    this.paramsJsonSchema = parameters.json;
+    this.strictJsonSchema = strict;
+    this.needsApproval = needsApproval as NeedsApproval<never, never>;
+    this.providerData =
+      options.providerData && (freezeDeep(copySchema(options.providerData, `${where}: providerData`)) as JsonObject);
+    this.#options = options;
+    const internals: ToolInternals = {
+      parse: (argumentsJson) => parseArguments(name, parameters, argumentsJson),
+      execute: execute as ToolInternals['execute'],
+      isEnabled: (options.isEnabled ?? true) as ToolInternals['isEnabled'],
+      needsApproval: this.needsApproval,
+      failureErrorFunction: options.failureErrorFunction,
+    };
+    // Not enumerable: a log of the tool shows what it is, not how it works.
+    Object.defineProperty(this, internal, { value: Object.freeze(internals) });
+    Object.freeze(this);
+  }
+
+  async onInvokeTool(ctx: ToolContext<never>, argumentsJson: string): Promise<unknown> {
+    return (await invokeTool(this, ctx, argumentsJson)).output;
+  }
+
+  copyWith(overrides: ToolOverrides<never, never>): FunctionTool<never> {
+    checkOptions(overrides, overridable, `tool ${this.name}: copyWith`);
+    const options: Record<string, unknown> = { ...this.#options, name: this.name };
+    for (const [key, value] of Object.entries(overrides)) if (value !== undefined) options[key] = value;
+    return new ToolImpl(options as unknown as Options, toolName(options as unknown as Options));
+  }
+}
