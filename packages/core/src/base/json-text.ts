@@ -60,7 +60,6 @@ function parse(text: string): unknown {
 }
 
 const MAX_DEPTH = 500;
-const SPACE = /[ \t\n\r]*/y;
 const NUMBER = /(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][-+]?[0-9]+)?/y;
 const WORD = /true|false|null|NaN|-?Infinity/y;
 
@@ -74,41 +73,40 @@ class Reader {
   }
 
   atEnd(): boolean {
-    this.#take(SPACE);
+    this.#skipBlanks();
     return this.#at === this.#text.length;
   }
 
   value(depth: number): string | undefined {
-    this.#take(SPACE);
+    this.#skipBlanks();
     switch (this.#text[this.#at]) {
       case '{':
         return depth < MAX_DEPTH ? this.#object(depth + 1) : undefined;
       case '[':
         return depth < MAX_DEPTH ? this.#array(depth + 1) : undefined;
-      case '"': {
-        const string = this.#string();
-        return string === undefined ? undefined : quote(string);
-      }
+      case '"':
+        return this.#string()?.canonical;
       default:
         return this.#take(WORD)?.[0] ?? this.#number();
     }
   }
 
   #object(depth: number): string | undefined {
+    /** By the key's value, for the order and for repeats: the member's text. */
     const members = new Map<string, string>();
     this.#at++;
     if (this.#next('}')) return '{}';
     do {
-      this.#take(SPACE);
+      this.#skipBlanks();
       const key = this.#string();
       if (key === undefined || !this.#next(':')) return undefined;
       const value = this.value(depth);
       if (value === undefined) return undefined;
-      members.set(key, value);
+      members.set(key.value, `${key.canonical}:${value}`);
     } while (this.#next(','));
     if (!this.#next('}')) return undefined;
     return `{${sortedKeys([...members.keys()])
-      .map((key) => `${quote(key)}:${members.get(key)}`)
+      .map((key) => members.get(key))
       .join(',')}}`;
   }
 
@@ -124,13 +122,16 @@ class Reader {
     return this.#next(']') ? `[${elements.join(',')}]` : undefined;
   }
 
-  /** The string's value; its end is searched by hand, a regular expression would need stack for each character. */
-  #string(): string | undefined {
+  /** The end of a string is searched by hand: a regular expression would need stack for each character. */
+  #string(): { readonly value: string; readonly canonical: string } | undefined {
     const start = this.#at;
     if (this.#text[start] !== '"') return undefined;
     this.#at = endOfString(this.#text, start);
-    const value = parse(this.#text.slice(start, this.#at));
-    return typeof value === 'string' ? value : undefined;
+    const source = this.#text.slice(start, this.#at);
+    const value = parse(source);
+    if (typeof value !== 'string') return undefined;
+    // Without escapes the source is canonical already.
+    return { value, canonical: source.includes('\\') ? quote(value) : source };
   }
 
   #number(): string | undefined {
@@ -142,10 +143,18 @@ class Reader {
 
   /** Skips blanks; takes the character if it comes next. */
   #next(character: string): boolean {
-    this.#take(SPACE);
+    this.#skipBlanks();
     if (this.#text[this.#at] !== character) return false;
     this.#at++;
     return true;
+  }
+
+  #skipBlanks(): void {
+    for (;;) {
+      const unit = this.#text.charCodeAt(this.#at);
+      if (unit !== 0x20 && unit !== 0x0a && unit !== 0x0d && unit !== 0x09) return;
+      this.#at++;
+    }
   }
 
   #take(pattern: RegExp): RegExpExecArray | undefined {
