@@ -1,1 +1,2 @@
-export {};
+export type { SQLiteHandle, SQLiteOptions, SQLiteSessionOptions } from './options.ts';
+export { SQLiteSession } from './session.ts';

@@ -16,7 +16,7 @@ export function encodeItem(item: object, options?: { style?: 'compact' | 'spaced
 }
 
 /** All of a batch or nothing: the error names the item by its index. @internal */
-export function encodeItems(items: readonly object[], sessionId: string, options?: { style?: 'compact' | 'spaced'; ascii?: boolean }): string[] {
+export function encodeItems(items: readonly object[], sessionId: string | undefined, options?: { style?: 'compact' | 'spaced'; ascii?: boolean }): string[] {
   // By index: holes are undefined items.
   return Array.from(items, (item, index) => encodeAt(item, index, sessionId, options));
 }

@@ -9,37 +9,52 @@ type SessionErrorCode =
 
 /** For backends; driver errors that say enough pass through unchanged. */
 export class SessionError extends AgentsError {
-  static { brand(this, 'SessionError'); }
+  static {
+    defineError(this, 'SessionError');
+  }
+
   override readonly code: SessionErrorCode = 'session_error';
   readonly sessionId: string | undefined;
 
   constructor(message: string, details: SessionErrorDetails = {}) {
-    super(message, 'cause' in details ? { cause: details.cause } : {});
+    super(message, { cause: details.cause });
     this.sessionId = details.sessionId;
   }
 }
 
 /** Used after `close()`. */
 export class SessionClosedError extends SessionError {
-  static { brand(this, 'SessionClosedError'); }
+  static {
+    defineError(this, 'SessionClosedError');
+  }
+
   override readonly code: 'session_closed' = 'session_closed';
 }
 
 /** Tables, collections or key types are not the expected ones. */
 export class SessionSchemaError extends SessionError {
-  static { brand(this, 'SessionSchemaError'); }
+  static {
+    defineError(this, 'SessionSchemaError');
+  }
+
   override readonly code: 'session_schema' = 'session_schema';
 }
 
 /** No lock in time; nothing was written: try again. */
 export class SessionBusyError extends SessionError {
-  static { brand(this, 'SessionBusyError'); }
+  static {
+    defineError(this, 'SessionBusyError');
+  }
+
   override readonly code: 'session_busy' = 'session_busy';
 }
 
 /** Nothing was sent. `path` names the member of item `index`. */
 export class SessionItemError extends SessionError {
-  static { brand(this, 'SessionItemError'); }
+  static {
+    defineError(this, 'SessionItemError');
+  }
+
   override readonly code: 'session_item_invalid' | 'session_item_too_large';
   readonly index: number;
   readonly path: string;
@@ -54,7 +69,10 @@ export class SessionItemError extends SessionError {
 
 /** Nothing was written: load again. */
 export class SessionVersionConflictError extends SessionError {
-  static { brand(this, 'SessionVersionConflictError'); }
+  static {
+    defineError(this, 'SessionVersionConflictError');
+  }
+
   override readonly code: 'session_version_conflict' = 'session_version_conflict';
   readonly expected: string;
   readonly actual: string;
@@ -68,7 +86,10 @@ export class SessionVersionConflictError extends SessionError {
 
 /** The change may have been stored: repeat it with the same operation id. */
 export class SessionOutcomeUnknownError extends SessionError {
-  static { brand(this, 'SessionOutcomeUnknownError'); }
+  static {
+    defineError(this, 'SessionOutcomeUnknownError');
+  }
+
   override readonly code: 'session_outcome_unknown' = 'session_outcome_unknown';
   readonly operation: 'append' | 'replace' | 'pop' | 'clear';
   readonly operationId: string | undefined;
@@ -78,4 +99,10 @@ export class SessionOutcomeUnknownError extends SessionError {
     this.operation = details.operation;
     this.operationId = details.operationId;
   }
+}
+
+/** The brand, and a `name` that minifiers can't change. */
+function defineError(target: abstract new (...args: never[]) => Error, name: string): void {
+  brand(target, name);
+  Object.defineProperty(target.prototype, 'name', { value: name, writable: true, configurable: true });
 }

@@ -42,7 +42,7 @@ export interface TurnMeta {
  */
 export class SessionWriter {
   readonly #session: Session;
-  readonly #record: StateRecord;
+  #record: StateRecord;
   readonly #context: RunContext;
   readonly #step: SessionStep;
   #tail: KnownTail | undefined;
@@ -61,6 +61,11 @@ export class SessionWriter {
 
   /** Ends, without rejecting, when the write that is going on now ends; an abort waits for it (SESS-016). */
   get inFlight(): Promise<void> | undefined { return this.#inFlight }
+
+  /** The turns that follow are written down in another record (a state that was passed in stands still, STATE-135). */
+  follow(record: StateRecord): void {
+    this.#record = record;
+  }
 
   /** The run's new input is owed to the session from now on (STATE-321). */
   stageInput(newItems: readonly AgentInputItem[]): void {

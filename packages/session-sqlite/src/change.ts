@@ -1,0 +1,49 @@
+import { createHash } from 'node:crypto';
+
+import { contentDigest, encodeItem } from '@agents/core/session';
+import type { HistoryOperation, HistoryTransaction } from '@agents/core/session';
+
+/** What an operation id stands for: the id, and a digest that tells changes apart. */
+export interface Operation { readonly id: string; readonly digest: string }
+
+type Change<T extends object> = HistoryTransaction<T> | { readonly type: 'replace_history'; readonly items: readonly T[] };
+
+/** The type and the digests of the plain items (SESS-036); wrappers that change bytes hand theirs down. */
+export function operationOf<T extends object>(operation: HistoryOperation<T>): Operation {
+  return { id: operation.operationId, digest: operation[contentDigest] ?? changeDigest(operation.transaction) };
+}
+
+export function changeDigest<T extends object>(change: Change<T>): string {
+  const parts = change.type === 'replace_suffix' ? [digests(change.expectedSuffix), digests(change.replacement)] : [digests(change.items)];
+  return sha256(JSON.stringify([change.type, ...parts]));
+}
+
+/** Whether two JSON texts hold the same item; the order of members does not count. */
+export function sameItem(a: string, b: string): boolean {
+  return a === b || sortedText(JSON.parse(a)) === sortedText(JSON.parse(b));
+}
+
+/** Members that an SDK adds for itself; the same call has the same digest with and without them. */
+const SDK_ONLY: ReadonlySet<string> = new Set(['_agents_tool_description', '_agents_tool_title', 'created_by']);
+
+function digests(items: readonly object[]): string[] {
+  return items.map((item) => {
+    const plain = JSON.parse(encodeItem(item)) as object;
+    return sha256(sortedText(Object.fromEntries(Object.entries(plain).filter(([key]) => !SDK_ONLY.has(key)))));
+  });
+}
+
+function sortedText(value: unknown): string {
+  return encodeItem({ value: sorted(value) }, { style: 'spaced' });
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== 'object' || value === null) return value;
+  const members = Object.entries(value).map(([key, member]): [string, unknown] => [key, sorted(member)]);
+  return Object.fromEntries(members.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}

@@ -1,0 +1,155 @@
+import { realpathSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+
+import { SessionError } from '@agents/core/session';
+
+import type { Config } from './arguments.ts';
+import { databaseOf, openDatabase } from './driver.ts';
+import type { Database, OwnedDatabase, Statement } from './driver.ts';
+import { createTables, missingTables } from './schema.ts';
+import type { TableNames } from './schema.ts';
+import { Statements } from './statements.ts';
+
+/** Connections of this process, by the real path of their file: all sessions of a file share one (SESS-186). */
+const shared = new Map<string, Connection>();
+
+/** The connection for these options; every caller gives it back with `release`. Opens nothing yet. */
+export function acquire({ target, synchronous }: Pick<Config, 'target' | 'synchronous'>): Connection {
+  if (target === 'memory') return new Connection(':memory:', synchronous);
+  if ('handle' in target) return new Connection(databaseOf(target.handle), synchronous);
+  const path = realPath(target.path);
+  const known = shared.get(path);
+  if (known !== undefined) return known.join(synchronous);
+  const connection = new Connection(path, synchronous);
+  shared.set(path, connection);
+  return connection;
+}
+
+/** One open database. Everything in here is synchronous; waiting for locks is the caller's. */
+export class Connection {
+  readonly #source: string | Database;
+  #synchronous: Config['synchronous'];
+  #users = 1;
+  #database: Database | OwnedDatabase | undefined;
+  #transaction: { readonly begin: Statement; readonly commit: Statement } | undefined;
+  readonly #statements = new Map<string, Statements>();
+  #lost = false;
+
+  constructor(source: string | Database, synchronous: Config['synchronous']) {
+    this.#source = source;
+    this.#synchronous = synchronous;
+  }
+
+  /** One more user; the strictest durability that a user asked for holds for all. */
+  join(synchronous: Config['synchronous']): this {
+    this.#users++;
+    if (synchronous === 'FULL' && this.#synchronous !== 'FULL') {
+      this.#synchronous = 'FULL';
+      this.#database?.exec('PRAGMA synchronous = FULL');
+    }
+    return this;
+  }
+
+  /** The last one closes the file; a database that was handed in stays open. */
+  release(): void {
+    if (this.#users === 1) this.#close();
+    this.#users--;
+    if (this.#users === 0 && typeof this.#source === 'string') shared.delete(this.#source);
+  }
+
+  /**
+   * Statements for a pair of tables, which are made if need be. May throw that the file is locked, and go on where it
+   * stopped when it is called again.
+   */
+  statements(names: TableNames): Statements {
+    const key = `${names.sessions} ${names.messages}`;
+    const known = this.#statements.get(key);
+    if (known !== undefined) return known;
+    const database = this.#open();
+    // First the check, which only reads: a file that is not ours stays as it is.
+    const missing = missingTables(database, names);
+    if (typeof this.#source === 'string') useWriteAheadLog(database);
+    this.#transaction ??= { begin: database.prepare('BEGIN IMMEDIATE'), commit: database.prepare('COMMIT') };
+    if (missing.length > 0) this.transaction(() => createTables(database, names));
+    const statements = new Statements(database, names);
+    this.#statements.set(key, statements);
+    return statements;
+  }
+
+  /** All or nothing. `work` must not wait for anything: whatever else ran meanwhile would join the transaction. */
+  transaction<T>(work: () => T): T {
+    if (this.#transaction === undefined) throw new SessionError('The database of this session is not open.');
+    const { begin, commit } = this.#transaction;
+    begin.run();
+    try {
+      const result = work();
+      commit.run();
+      return result;
+    } catch (error) {
+      this.#rollback();
+      throw error;
+    }
+  }
+
+  #open(): Database {
+    if (this.#lost) throw new SessionError('The database of this session could not undo a failed write and can no longer be used. Open it anew.');
+    if (this.#database !== undefined) return this.#database;
+    if (typeof this.#source !== 'string') return (this.#database = this.#source);
+    const database = openDatabase(this.#source);
+    try {
+      database.exec(`PRAGMA busy_timeout = 0; PRAGMA foreign_keys = OFF; PRAGMA synchronous = ${this.#synchronous}`);
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+    return (this.#database = database);
+  }
+
+  #rollback(): void {
+    try {
+      this.#database?.exec('ROLLBACK');
+    } catch (error) {
+      // SQLite itself undoes some failures (a full disk); then there is nothing left to undo.
+      if (error instanceof Error && /no transaction is active/i.test(error.message)) return;
+      this.#replace();
+    }
+  }
+
+  /** A connection that may still be inside a transaction would keep its lock: a file is opened anew, others are lost. */
+  #replace(): void {
+    this.#lost = typeof this.#source !== 'string' || this.#source === ':memory:';
+    try {
+      this.#close();
+    } catch {
+      // The failed write is what its caller gets to know.
+    }
+  }
+
+  #close(): void {
+    const database = this.#database;
+    if (database === undefined) return;
+    if (typeof this.#source === 'string') (database as OwnedDatabase).close();
+    this.#database = undefined;
+    this.#transaction = undefined;
+    this.#statements.clear();
+  }
+}
+
+/** Readers and writers of several processes at once. Some file systems can't; SQLite then keeps what it has. */
+function useWriteAheadLog(database: Database): void {
+  const { journal_mode: mode } = database.prepare('PRAGMA journal_mode').get() as { journal_mode: unknown };
+  if (mode !== 'wal' && mode !== 'memory') database.prepare('PRAGMA journal_mode = WAL').get();
+}
+
+/** Of a file that may not exist yet. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    try {
+      return join(realpathSync(dirname(path)), basename(path));
+    } catch {
+      return path;
+    }
+  }
+}

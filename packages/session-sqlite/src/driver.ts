@@ -1,0 +1,36 @@
+import { UserError } from '@agents/core';
+
+import type { SQLiteHandle } from './options.ts';
+
+/** `SQLiteHandle` with the values that are used here. */
+export interface Database {
+  exec(sql: string): unknown;
+  prepare(sql: string): Statement;
+}
+export interface Statement {
+  run(...values: readonly (string | number)[]): unknown;
+  get(...values: readonly (string | number)[]): unknown;
+  all(...values: readonly (string | number)[]): unknown[];
+}
+export interface OwnedDatabase extends Database { close(): void }
+
+/** The public type keeps out of the way of drivers' own types; calls here pass strings and numbers only. */
+export function databaseOf(handle: SQLiteHandle): Database {
+  return handle as unknown as Database;
+}
+
+/**
+ * Opens a file, or `:memory:`, with the built-in driver, which is loaded only now.
+ *
+ * @throws UserError when the runtime has no `node:sqlite`; the driver's error when the file can't be opened
+ */
+export function openDatabase(path: string): OwnedDatabase {
+  const sqlite = globalThis.process?.getBuiltinModule?.('node:sqlite');
+  if (sqlite === undefined) {
+    throw new UserError(
+      `SQLiteSession needs node:sqlite, which Node has from 22.13 on; this is ${globalThis.process?.version ?? 'another runtime'}. Use a newer Node, or pass an open database of better-sqlite3 as 'database'.`,
+    );
+  }
+  // Foreign keys as Python's driver has them: off. No wait inside the driver.
+  return new sqlite.DatabaseSync(path, { enableForeignKeyConstraints: false }) as unknown as OwnedDatabase;
+}
