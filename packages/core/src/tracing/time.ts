@@ -1,0 +1,61 @@
+import { logFailure } from './log.ts';
+import { runtime } from './runtime.ts';
+import type { Clock } from './types.ts';
+
+let last = 0;
+
+const platform: Clock = {
+  now: () => Date.now(),
+  monotonic: () => {
+    // A `Date.now` that goes back stands still instead.
+    last = Math.max(last, globalThis.performance?.now?.() ?? Date.now());
+    return last;
+  },
+};
+
+/**
+ * The time of one trace: the wall clock read once, then monotonic differences. So no end is before its start and no
+ * child outside of its parent when the wall clock is set (TRACE-M5, M18).
+ */
+export class TraceTime {
+  readonly #clock: Clock;
+  readonly #wall: number;
+  readonly #monotonic: number;
+
+  constructor() {
+    let clock = runtime().clock ?? platform;
+    let [wall, monotonic] = [Number.NaN, Number.NaN];
+    try {
+      [wall, monotonic] = [clock.now(), clock.monotonic()];
+    } catch (error) {
+      logFailure('Trace clock', error);
+    }
+    if (!Number.isFinite(wall) || !Number.isFinite(monotonic)) {
+      clock = platform;
+      [wall, monotonic] = [clock.now(), clock.monotonic()];
+    }
+    this.#clock = clock;
+    this.#wall = wall;
+    this.#monotonic = monotonic;
+  }
+
+  /** Epoch milliseconds with fraction. */
+  now(): number {
+    try {
+      const now = this.#wall + (this.#clock.monotonic() - this.#monotonic);
+      if (Number.isFinite(now)) return now;
+    } catch (error) {
+      logFailure('Trace clock', error);
+    }
+    return this.#wall;
+  }
+}
+
+/** `2026-03-01T09:00:00.120450+00:00`, as the wire has it; `null` for what has not happened or is no time. */
+export function isoTime(epochMs: number | undefined): string | null {
+  if (epochMs === undefined) return null;
+  const micros = Math.round(epochMs * 1000);
+  const date = new Date(Math.floor(micros / 1000));
+  if (Number.isNaN(date.getTime())) return null;
+  return `${date.toISOString().slice(0, -1)}${String(micros % 1000).padStart(3, '0')}+00:00`;
+}
