@@ -283,27 +283,22 @@ function withoutNulls(value: unknown): unknown {
 
 // ---- comparing without digests
 
-/** A function call of which only names and argument text count. */
+/** A function call of which only names and argument text count, and whose text is whole. */
 function isPlainFunctionCall({ wire, lookupKey }: Source): boolean {
   return (
+    lookupKey !== undefined &&
     typeof wire['arguments'] === 'string' &&
     !mayHaveLoneSurrogate(wire['arguments']) &&
-    !present(wire['caller']) &&
-    !hasLoneSurrogate(lookupKey?.name ?? '') &&
-    (lookupKey?.kind !== 'namespaced' || !hasLoneSurrogate(lookupKey.namespace))
+    !hasLoneSurrogate(lookupKey.name) &&
+    (lookupKey.kind !== 'namespaced' || !hasLoneSurrogate(lookupKey.namespace)) &&
+    scopedFields.every((field) => field === 'arguments' || !present(wire[field]))
   );
 }
 
 function sameText(a: Source, b: Source): boolean {
-  if (a.wire === b.wire && a.role === b.role && a.name === b.name && sameKey(a.lookupKey, b.lookupKey)) return true;
-  return (
-    a.role === b.role &&
-    a.wire['arguments'] === b.wire['arguments'] &&
-    a.lookupKey !== undefined &&
-    sameKey(a.lookupKey, b.lookupKey) &&
-    isPlainFunctionCall(a) &&
-    scopedFields.every((field) => field === 'arguments' || (!present(a.wire[field]) && !present(b.wire[field])))
-  );
+  if (a.role !== b.role || !sameKey(a.lookupKey, b.lookupKey)) return false;
+  if (a.wire === b.wire) return a.name === b.name;
+  return a.wire['arguments'] === b.wire['arguments'] && isPlainFunctionCall(a) && isPlainFunctionCall(b);
 }
 
 function sameKey(a: ToolLookupKey | undefined, b: ToolLookupKey | undefined): boolean {
