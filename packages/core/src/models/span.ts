@@ -1,18 +1,20 @@
+import { ModelBehaviorError } from '../base/errors.ts';
+import { createSpan } from '../tracing/create.ts';
+import { failSpan, finishItem, startItem } from '../tracing/lifecycle.ts';
+import { runInScope } from '../tracing/scope.ts';
+import { modelErrorText } from '../tracing/sensitive.ts';
 import type { Span, SpanInit } from '../tracing/types.ts';
 import type { ResponseStreamEvent } from '../items/wire.ts';
 import type { ModelRequest, ResponseMetadata, Usage } from './model.ts';
 
-const runInScope = <R>(_at: unknown, fn: () => R): R => fn();
-const createSpan = <K extends ModelSpanType>(init: SpanInit<K>, _options?: unknown): Span<K> => ({ isNoop: true, spanData: init }) as unknown as Span<K>;
-export { runInScope };
-
 export type ModelSpanType = 'response' | 'generation';
+type ModelStream = AsyncGenerator<ResponseStreamEvent, ResponseMetadata | void>;
 
 /** The span of one model call, started; `undefined` when nobody would see it. Its maker finishes it. */
 export function startModelSpan<K extends ModelSpanType>(init: SpanInit<K>, request: ModelRequest): Span<K> | undefined {
   if (request.tracing === 'disabled') return undefined;
   const span = createSpan(init, request.traceParent === undefined ? undefined : { parent: request.traceParent });
-  return span.isNoop ? undefined : span.start();
+  return span.isNoop ? undefined : (startItem(span as Span) as Span<K>);
 }
 
 /** Whether prompts, answers and error texts may be on the span. */
@@ -20,14 +22,18 @@ export function showsData(request: ModelRequest): boolean {
   return request.tracing === 'enabled';
 }
 
-/** Text of an error for a span; without data the error is not even stringified, its getters may be the user's. */
-export function errorText(error: unknown, request: ModelRequest): string {
-  if (!showsData(request)) return 'Error details are redacted.';
-  try {
-    return error instanceof Error ? error.message : String(error);
-  } catch {
-    return 'The error has no readable text.';
-  }
+/** The error of a model's span; an aborted call did not fail. Without data the error is not even stringified: its getters may be the user's. */
+export function failModelSpan(span: Span, request: ModelRequest, stream: boolean, error: unknown): void {
+  if (request.signal?.aborted) return;
+  failSpan(span, { message: stream ? 'Error streaming response' : 'Error getting response', data: { error: failureText(error, showsData(request)) } });
+}
+
+/** Of a failed response the provider's own words, which the error's message leaves out. */
+function failureText(error: unknown, data: boolean): string {
+  const text = modelErrorText(error, data);
+  if (!data || !(error instanceof ModelBehaviorError)) return text;
+  const { message } = (error.responseError ?? {}) as { message?: unknown };
+  return typeof message === 'string' && !text.includes(message) ? `${text} ${message}` : text;
 }
 
 /** `usage` of a model's span. */
@@ -42,21 +48,26 @@ export function usageToTrace(usage: Usage): Record<string, unknown> {
   };
 }
 
-export type ModelStream = AsyncGenerator<ResponseStreamEvent, ResponseMetadata | void>;
-
 /** A stream whose span is current while the model advances, not while the consumer handles an event; finishes the span. */
 export async function* streamInSpan(span: Span, stream: ModelStream): ModelStream {
+  let open = true;
   try {
     for (;;) {
       const step = await runInScope(span, () => stream.next());
-      if (step.done === true) return step.value;
+      if (step.done === true) {
+        open = false;
+        return step.value;
+      }
       yield step.value;
     }
+  } catch (error) {
+    open = false;
+    throw error;
   } finally {
     try {
-      await runInScope(span, () => stream.return(undefined));
+      if (open) await runInScope(span, () => stream.return(undefined));
     } finally {
-      span.finish();
+      finishItem(span);
     }
   }
 }

@@ -1,1 +1,7 @@
-export {};
+// `@agents/core/openai`: what talks to the OpenAI API. Loads the `openai` package.
+export { setOpenAIDefaults } from './defaults.ts';
+export type { OpenAIDefaults } from './defaults.ts';
+export { OpenAIProvider } from './provider.ts';
+export type { OpenAIProviderOptions } from './provider.ts';
+export { OpenAIResponsesModel } from './responses-model.ts';
+export type { OpenAIModelOptions } from './responses-model.ts';

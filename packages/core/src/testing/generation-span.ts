@@ -2,7 +2,10 @@ import type { ResponseOutputItem, ResponseStreamEvent } from '../items/wire.ts';
 import { toUsage } from '../base/usage.ts';
 import type { ModelRequest, ModelResponse, ResponseMetadata } from '../models/model.ts';
 import { settingsToTrace } from '../models/settings.ts';
-import { errorText, runInScope, showsData, startModelSpan, streamInSpan, usageToTrace } from '../models/span.ts';
+import { showsData, startModelSpan, streamInSpan, usageToTrace } from '../models/span.ts';
+import { failSpan, finishItem } from '../tracing/lifecycle.ts';
+import { runInScope } from '../tracing/scope.ts';
+import { modelErrorText } from '../tracing/sensitive.ts';
 import type { Span } from '../tracing/types.ts';
 
 type ModelStream = AsyncGenerator<ResponseStreamEvent, ResponseMetadata | void>;
@@ -19,7 +22,7 @@ export async function inGenerationSpan(model: string, request: ModelRequest, cal
     fail(span, request, error);
     throw error;
   } finally {
-    span.finish();
+    finishItem(span);
   }
 }
 
@@ -64,6 +67,16 @@ function record(span: Span<'generation'>, request: ModelRequest, response: { out
   span.spanData.usage = usageToTrace(response.usage);
 }
 
+/** What a scripted failure was; an aborted call did not fail. */
 function fail(span: Span<'generation'>, request: ModelRequest, error: unknown): void {
-  span.setError({ message: 'Error', data: { name: error instanceof Error ? error.name : typeof error, message: errorText(error, request) } });
+  if (request.signal?.aborted) return;
+  failSpan(span, { message: 'Error', data: { name: nameOf(error), message: modelErrorText(error, showsData(request)) } });
+}
+
+function nameOf(error: unknown): string {
+  try {
+    return error instanceof Error ? error.name : typeof error;
+  } catch {
+    return 'Error';
+  }
 }

@@ -1,0 +1,40 @@
+import type { OpenAI } from 'openai';
+import { checkOptions, kinds } from '../base/options.ts';
+import { onReset } from '../base/reset.ts';
+import { forgetOpenAIProvider } from '../models/provider.ts';
+import { checkClient } from './client.ts';
+
+/** Settings for providers and models that are made afterwards; `null` restores a default. */
+export interface OpenAIDefaults {
+  /** Default `OPENAI_API_KEY`. */
+  apiKey?: string | null | undefined;
+  client?: OpenAI | null | undefined;
+}
+
+let apiKey: string | undefined;
+let client: OpenAI | undefined;
+
+/**
+ * Sets defaults of the process; absent members stay as they are. The provider that runs share is made anew.
+ * @throws UserError for unknown keys and values of a wrong kind
+ * @example setOpenAIDefaults({ client: new OpenAI({ baseURL: 'http://127.0.0.1:8080/v1', apiKey: 'local' }) })
+ */
+export function setOpenAIDefaults(defaults: OpenAIDefaults): void {
+  checkOptions(defaults, { apiKey: kinds.nullable(kinds.nonEmptyString), client: kinds.nullable(checkClient) }, 'setOpenAIDefaults()');
+  if (defaults.apiKey !== undefined) apiKey = defaults.apiKey ?? undefined;
+  if (defaults.client !== undefined) client = defaults.client ?? undefined;
+  forgetOpenAIProvider();
+}
+
+export function defaultApiKey(): string | undefined {
+  return apiKey;
+}
+
+export function defaultClient(): OpenAI | undefined {
+  return client;
+}
+
+onReset(() => {
+  apiKey = undefined;
+  client = undefined;
+});

@@ -1,0 +1,152 @@
+import type { OpenAI } from 'openai';
+import { ModelBehaviorError, UserError } from '../base/errors.ts';
+import { checkOptions } from '../base/options.ts';
+import { toUsage } from '../base/usage.ts';
+import type { ResponseStreamEvent } from '../items/wire.ts';
+import { abortError, throwIfAborted } from '../models/abort.ts';
+import { failureOfResponse } from '../models/failure.ts';
+import type { Model, ModelRequest, ModelResponse, ResponseMetadata } from '../models/model.ts';
+import { plainCopy } from '../models/plain.ts';
+import { checkClient, isOfficial, makeClient, once } from './client.ts';
+import type { ClientSource } from './client.ts';
+import { defaultApiKey, defaultClient } from './defaults.ts';
+import { buildResponsesRequest } from './request.ts';
+import { ResponseSpan } from './response-span.ts';
+import { readServerStream } from './server-stream.ts';
+import type { ServerStream, StreamObserver } from './server-stream.ts';
+
+export interface OpenAIModelOptions {
+  /** Default: that of `setOpenAIDefaults`, else one for the default key and the environment. */
+  client?: OpenAI | undefined;
+}
+type Response = Extract<ResponseStreamEvent, { type: 'response.completed' }>['response'];
+type PlainResponse = Response & { readonly _request_id?: string | null };
+type ModelStream = AsyncGenerator<ResponseStreamEvent, ResponseMetadata>;
+
+/**
+ * A model of the Responses API, over HTTP. Errors of the client (`APIError` and the like) reach the caller as they are.
+ * @throws UserError for an empty name and unknown options
+ * @example
+ * ```ts
+ * const model = new OpenAIResponsesModel('gpt-5.6-luna', { client: new OpenAI({ maxRetries: 0 }) });
+ * ```
+ */
+export class OpenAIResponsesModel implements Model {
+  readonly #name: string;
+  #client: ClientSource;
+
+  constructor(name: string, options: OpenAIModelOptions = {}) {
+    checkOptions(options, { client: checkClient }, 'OpenAIResponsesModel');
+    if (typeof name !== 'string' || name.trim() === '') throw new UserError('OpenAIResponsesModel needs the name of a model.');
+    this.#name = name;
+    const { client } = options;
+    this.#client = once(() => client ?? defaultClient() ?? makeClient({ apiKey: defaultApiKey() }));
+  }
+
+  /** The same client for all models of a provider. @internal */
+  static withClient(name: string, client: ClientSource): OpenAIResponsesModel {
+    const model = new OpenAIResponsesModel(name);
+    model.#client = client;
+    return model;
+  }
+
+  /** The request body and options as they would be sent; does nothing else. @throws UserError */
+  buildRequest(request: ModelRequest, stream = false): { body: Record<string, unknown>; options: Record<string, unknown> } {
+    return buildResponsesRequest(this.#name, request, stream);
+  }
+
+  /** True for the OpenAI API itself. */
+  supportsDefaultPromptCacheKey(): boolean {
+    return isOfficial(this.#client());
+  }
+
+  /** @throws UserError before anything is sent, MissingCredentialsError without a key, ModelBehaviorError for answers that did not complete */
+  async getResponse(request: ModelRequest): Promise<ModelResponse> {
+    throwIfAborted(request.signal);
+    const { body, options } = this.buildRequest(request);
+    const client = this.#client();
+    const span = new ResponseSpan(request, { name: this.#name, client, stream: false });
+    return span.run(async () => {
+      const response = await unlessAborted(request.signal, async () => (await client.responses.create(body, { ...options, signal: request.signal })) as PlainResponse);
+      throwIfAborted(request.signal);
+      const usage = toUsage({ ...response.usage });
+      span.record(response, usage);
+      const failure = failureOfResponse(response);
+      if (failure !== undefined) throw failure;
+      return {
+        output: response.output,
+        usage,
+        ...(response.id ? { responseId: response.id } : undefined),
+        ...metadataOf(request, response._request_id, response.usage),
+      };
+    });
+  }
+
+  /** Every event of the server, as it is; then the failure, if the response failed. @throws as `getResponse`, ModelStreamTruncatedError */
+  streamResponse(request: ModelRequest): AsyncGenerator<ResponseStreamEvent, ResponseMetadata | void> {
+    return this.#stream(request);
+  }
+
+  async *#stream(request: ModelRequest): AsyncGenerator<ResponseStreamEvent, ResponseMetadata | void> {
+    throwIfAborted(request.signal);
+    const { body, options } = this.buildRequest(request, true);
+    const client = this.#client();
+    const span = new ResponseSpan(request, { name: this.#name, client, stream: true });
+    return yield* span.stream(this.#events(client, body, options, request, span));
+  }
+
+  async *#events(client: OpenAI, body: object, options: object, request: ModelRequest, span: ResponseSpan): ModelStream {
+    const { signal } = request;
+    const { stream, requestId } = await unlessAborted(signal, () => open(client, body, { ...options, signal }));
+    let usage: Response['usage'];
+    const observer: StreamObserver = {
+      ended: ({ response }) => {
+        usage = response.usage;
+        span.record(response, toUsage({ ...usage }));
+      },
+      failed: (error) => span.fail(error),
+    };
+    yield* readServerStream(stream, observer, signal);
+    return metadataOf(request, requestId, usage);
+  }
+}
+
+/** A model of a provider, whose models share one client. */
+export function modelWithClient(name: string, client: ClientSource): OpenAIResponsesModel {
+  return OpenAIResponsesModel.withClient(name, client);
+}
+
+interface OpenedStream { readonly stream: ServerStream; readonly requestId: string | null | undefined }
+type PendingStream = PromiseLike<ServerStream> & { withResponse?(): Promise<{ data: ServerStream; request_id: string | null; response: { body: ReadableStream | null } }> };
+
+/** Custom clients may give the bare stream, without what belongs to the HTTP answer. */
+async function open(client: OpenAI, body: object, options: object): Promise<OpenedStream> {
+  const pending = client.responses.create(body as never, options as never) as unknown as PendingStream;
+  const { data, request_id, response } = typeof pending.withResponse === 'function' ? await pending.withResponse() : { data: await pending, request_id: undefined, response: undefined };
+  if (typeof (data as Partial<ServerStream> | undefined)?.[Symbol.asyncIterator] === 'function') return { stream: data, requestId: request_id };
+  response?.body?.cancel().catch(() => {});
+  throw new ModelBehaviorError('The client gave no stream of events for a streamed request.');
+}
+
+/** The client's own abort error becomes that of all models. */
+async function unlessAborted<T>(signal: AbortSignal | undefined, send: () => Promise<T>): Promise<T> {
+  try {
+    return await send();
+  } catch (error) {
+    throw signal?.aborted ? abortError(signal) : error;
+  }
+}
+
+function metadataOf(request: ModelRequest, requestId: string | null | undefined, usage: object | null | undefined): Pick<ModelResponse, 'requestId' | 'rawUsage'> {
+  const rawUsage = request.modelSettings.preserveRawUsage === true ? snapshot(usage) : undefined;
+  return { ...(requestId ? { requestId } : undefined), ...(rawUsage === undefined ? undefined : { rawUsage }) };
+}
+
+/** What JSON cannot hold is no reason to fail a call. */
+function snapshot(usage: object | null | undefined): Record<string, unknown> | undefined {
+  try {
+    return usage ? (plainCopy(usage, 'usage') as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}
