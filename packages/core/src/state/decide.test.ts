@@ -3,7 +3,7 @@ import type { AnyAgent } from '../agent/agent.ts';
 import { AgentsError } from '../base/errors.ts';
 import { contextInternals } from './context.ts';
 import { newRecord } from './copy.ts';
-import { applyDecision, decisionFor } from './decide.ts';
+import { applyDecision } from './decide.ts';
 import { ToolApprovalItem } from './decisions.ts';
 import type { ApprovalItemFacts, Decision } from './decisions.ts';
 import { callIdentity, lookupKeyOf } from './identity.ts';
@@ -36,8 +36,9 @@ function pausedOn(...items: ToolApprovalItem[]): StateRecord {
 
 /** What the gate finds for a call of the running turn. */
 function gate(record: StateRecord, raw: Call, owner: AnyAgent = desk): CallDecision | undefined {
-  const [planned] = contextInternals(record.context).ledger.plan([{ call: raw }]);
-  return decisionFor(record.context, { owner, lookupKey: lookupKeyOf(raw)!, identity: planned?.identity });
+  const { approvals, ledger } = contextInternals(record.context);
+  const [planned] = ledger.plan([{ call: raw }]);
+  return approvals.decisionFor({ owner, lookupKey: lookupKeyOf(raw)!, identity: planned?.identity }, ledger);
 }
 
 /** Everything that a decision may change, as text. */

@@ -4,8 +4,6 @@ import { decideAlways, decideCall } from './approvals.ts';
 import { contextInternals } from './context.ts';
 import { approvalInternals, ToolApprovalItem } from './decisions.ts';
 import { approvalKeyOf, callIdentity } from './identity.ts';
-import type { CallDecision, DecidedCall } from './approvals.ts';
-import type { RunContext } from './context.ts';
 import type { Decision } from './decisions.ts';
 import type { CallIdentity } from './identity.ts';
 import type { StateRecord } from './record.ts';
@@ -64,12 +62,6 @@ export function applyDecision(
     arguments: waiting.arguments,
     originalArguments: undefined,
   });
-}
-
-/** The stored decision that covers exactly this call of this agent; `undefined`: nobody decided, or not about this call. */
-export function decisionFor(context: RunContext, call: DecidedCall): CallDecision | undefined {
-  const { approvals, ledger } = contextInternals(context);
-  return approvals.decisionFor(call, ledger);
 }
 
 const note = { type: kinds.oneOf('approve', 'reject'), always: kinds.boolean, by: kinds.string, note: kinds.string };

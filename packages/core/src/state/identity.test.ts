@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import {
   approvalKeyOf,
@@ -270,4 +271,48 @@ test('outputs name the call that they end, by its id and never by their own', ()
   expect(completedBy({ type: 'toString' })).toBeUndefined();
   expect(invocationOf({ type: 'function_call', call_id: '' })).toEqual({ type: 'function_call', callId: undefined });
   expect(invocationOf({ type: 'web_search_call', id: 'w' })).toBeUndefined();
+});
+
+describe('ledger rows that the Python SDK wrote', () => {
+  type Row = { type: string; approval_scope: string; fingerprint: string };
+  type Wire = { type: string; id?: string; call_id?: string };
+  type State = { context: { tool_invocations?: Record<string, Row> }; model_responses: { output: Wire[] }[] };
+  const folder = new URL('../../test/fixtures/python/', import.meta.url);
+  const files = ['', '0.22.0/', '0.22.3/', '0.23.1/'].flatMap((release) =>
+    readdirSync(new URL(release, folder))
+      .filter((name) => name.endsWith('.json'))
+      .map((name) => release + name),
+  );
+  const native: Record<string, string> = { shell_call: 'shell', apply_patch_call: 'apply_patch' };
+
+  const rows = files.flatMap((file) => {
+    const state = JSON.parse(readFileSync(new URL(file, folder), 'utf8')) as State;
+    const calls = state.model_responses.flatMap(({ output }) => output);
+    return Object.entries(state.context.tool_invocations ?? {}).map(([id, row]) => ({
+      file,
+      id,
+      row,
+      call: calls.find((item) => (item.call_id ?? item.id) === id),
+    }));
+  });
+
+  test('are there', () => {
+    expect(rows.filter(({ call }) => call !== undefined).length).toBeGreaterThan(60);
+  });
+
+  test.each(rows.filter(({ call }) => call !== undefined))('$file $id', ({ row, call }) => {
+    const toolName = native[row.type];
+    const plain = callIdentity(call, undefined, { toolName });
+    const handoff = callIdentity(call, undefined, { role: 'handoff' });
+    const identity = plain?.approvalScope === row.approval_scope ? plain : handoff;
+    expect({
+      type: identity?.type,
+      approval_scope: identity?.approvalScope,
+      fingerprint: identity?.fingerprint,
+    }).toEqual({
+      type: row.type,
+      approval_scope: row.approval_scope,
+      fingerprint: row.fingerprint,
+    });
+  });
 });

@@ -242,6 +242,8 @@ const scopedFields = [
   'caller',
 ] as const;
 
+const otherFields = scopedFields.filter((field) => field !== 'arguments');
+
 function scopePayload(type: InvocationType, source: Source): Wire {
   const payload: Record<string, unknown> = { type };
   if (source.role !== undefined) payload['invocation_role'] = source.role;
@@ -291,7 +293,7 @@ function isPlainFunctionCall({ wire, lookupKey }: Source): boolean {
     !mayHaveLoneSurrogate(wire['arguments']) &&
     !hasLoneSurrogate(lookupKey.name) &&
     (lookupKey.kind !== 'namespaced' || !hasLoneSurrogate(lookupKey.namespace)) &&
-    scopedFields.every((field) => field === 'arguments' || !present(wire[field]))
+    !otherFields.some((field) => present(wire[field]))
   );
 }
 
