@@ -4,7 +4,6 @@ import { attachData, attachedData, inspectError } from './run-data.ts';
 import type { RunDataSource } from './run-data.ts';
 import type { AnyAgent } from '../agent/agent.ts';
 import type { RunContext } from '../state/context.ts';
-import type { InputGuardrailResult, OutputGuardrailResult, ToolGuardrailResult } from '../agent/guardrail.ts';
 import type { AgentInputItem, RunItem } from '../items/items.ts';
 import type { ModelResponse } from '../models/model.ts';
 import type { RunState } from '../snapshot/run-state.ts';
@@ -147,10 +146,6 @@ export interface RunErrorDetails {
   readonly rawResponses: readonly ModelResponse[];
   readonly lastAgent: AnyAgent;
   readonly context: RunContext;
-  readonly inputGuardrailResults: readonly InputGuardrailResult[];
-  readonly outputGuardrailResults: readonly OutputGuardrailResult[];
-  readonly toolInputGuardrailResults: readonly ToolGuardrailResult[];
-  readonly toolOutputGuardrailResults: readonly ToolGuardrailResult[];
   readonly traceId: string | undefined;
   toInputList(): AgentInputItem[];
 }
