@@ -1,0 +1,24 @@
+import type { RunErrorDetails } from '../base/errors.ts';
+import type { RunState } from '../snapshot/run-state.ts';
+import type { RunContext } from '../state/context.ts';
+import type { StateRecord } from '../state/record.ts';
+import type { Trace } from '../tracing/types.ts';
+import { stateOf } from '../snapshot/run-state.ts';
+import { copyRecord } from '../state/copy.ts';
+import { replayList } from './result.ts';
+
+/** What an error that leaves a run carries: made when somebody asks, from the record as it was at the failure. */
+export function errorDetails(frozen: StateRecord, context: RunContext, trace: Trace | undefined): { readonly runData: () => RunErrorDetails; readonly state: () => RunState } {
+  return {
+    runData: () => ({
+      input: frozen.input,
+      newItems: frozen.sessionItems,
+      rawResponses: frozen.modelResponses,
+      lastAgent: frozen.currentAgent,
+      context,
+      traceId: trace?.traceId,
+      toInputList: () => replayList(frozen),
+    }),
+    state: () => stateOf(copyRecord(frozen)),
+  };
+}

@@ -1,0 +1,101 @@
+import type { AnyAgent } from '../agent/agent.ts';
+import type {
+  HandoffCallItem,
+  HandoffOutputItem,
+  McpApprovalRequestItem,
+  McpApprovalResponseItem,
+  McpListToolsItem,
+  MessageOutputItem,
+  ReasoningItem,
+  RunItem,
+  ToolCallItem,
+  ToolCallOutputItem,
+  ToolSearchCallItem,
+  ToolSearchOutputItem,
+} from '../items/items.ts';
+import type { JsonObject, ResponseStreamEvent } from '../items/wire.ts';
+import type { ToolApprovalItem } from '../state/decisions.ts';
+
+/** Everything a stream gives. Switch on `type`, then on `name`: `event.item` is narrowed by it. */
+export type RunStreamEvent = RawResponsesStreamEvent | RunItemStreamEvent | AgentUpdatedStreamEvent;
+
+/** The model's own event, as the adapter gave it; text deltas are `data.type === 'response.output_text.delta'`. */
+export interface RawResponsesStreamEvent {
+  readonly type: 'raw_response_event';
+  readonly data: ResponseStreamEvent;
+}
+
+/** First event of each stream. */
+export interface AgentUpdatedStreamEvent {
+  readonly type: 'agent_updated_stream_event';
+  readonly newAgent: AnyAgent;
+}
+
+/** Which item each event name announces. Each item once per run, pauses included. */
+export interface RunItemEvents {
+  message_output_created: MessageOutputItem;
+  reasoning_item_created: ReasoningItem;
+  tool_called: ToolCallItem;
+  tool_output: ToolCallOutputItem;
+  tool_approval_requested: ToolApprovalItem;
+  tool_search_called: ToolSearchCallItem;
+  tool_search_output_created: ToolSearchOutputItem;
+  handoff_requested: HandoffCallItem;
+  /** Spelled as in the Python SDK. */
+  handoff_occured: HandoffOutputItem;
+  mcp_list_tools: McpListToolsItem;
+  mcp_approval_requested: McpApprovalRequestItem;
+  mcp_approval_response: McpApprovalResponseItem;
+}
+export type RunItemStreamEventName = keyof RunItemEvents;
+
+/** An item is complete. */
+export type RunItemStreamEvent = {
+  [N in RunItemStreamEventName]: {
+    readonly type: 'run_item_stream_event';
+    readonly name: N;
+    readonly item: RunItemEvents[N];
+    /** Index in `result.newItems`, so that a reader who comes back can drop what it has. */
+    readonly position: number;
+  };
+}[RunItemStreamEventName];
+
+/** Items without a name are not announced. */
+const names: { readonly [T in RunItem['type']]: RunItemStreamEventName | undefined } = {
+  message_output_item: 'message_output_created',
+  reasoning_item: 'reasoning_item_created',
+  tool_call_item: 'tool_called',
+  tool_call_output_item: 'tool_output',
+  tool_approval_item: 'tool_approval_requested',
+  tool_search_call_item: 'tool_search_called',
+  tool_search_output_item: 'tool_search_output_created',
+  handoff_call_item: 'handoff_requested',
+  handoff_output_item: 'handoff_occured',
+  mcp_list_tools_item: 'mcp_list_tools',
+  mcp_approval_request_item: 'mcp_approval_requested',
+  mcp_approval_response_item: 'mcp_approval_response',
+  compaction_item: undefined,
+  input_item: undefined,
+};
+
+/** The event that announces an item, if one does. */
+export function itemEvent(item: RunItem, position: number): RunItemStreamEvent | undefined {
+  const name = names[item.type];
+  // The table pairs each item class with its name, which the compiler cannot follow through a lookup.
+  return name === undefined ? undefined : ({ type: 'run_item_stream_event', name, item, position } as RunItemStreamEvent);
+}
+
+/**
+ * JSON-safe form of an event (agents as names), for SSE and WebSockets.
+ * @example for await (const event of stream) response.write(`data: ${JSON.stringify(streamEventToJSON(event))}\n\n`)
+ */
+export function streamEventToJSON(event: RunStreamEvent): JsonObject {
+  switch (event.type) {
+    case 'raw_response_event':
+      return { type: event.type, data: event.data as unknown as JsonObject };
+    case 'agent_updated_stream_event':
+      return { type: event.type, new_agent: { name: event.newAgent.name } };
+    case 'run_item_stream_event':
+      return { type: event.type, name: event.name, position: event.position, item: event.item.toJSON() };
+  }
+}

@@ -1,0 +1,35 @@
+import type { AgentHooks, RunHooks } from '../agent/hooks.ts';
+import type { MaybePromise } from '../agent/tool.ts';
+import type { StateRecord } from '../state/record.ts';
+import type { RunEnv } from './env.ts';
+
+/**
+ * Calls the run's hook and the agent's hook of one event together. Both are awaited, also when one of them fails; the
+ * first failure is the one that counts. Costs nothing where no hooks are set.
+ */
+export async function callHooks(record: StateRecord, env: RunEnv, ofRun: (hooks: RunHooks<never>) => MaybePromise<void> | undefined, ofAgent: (hooks: AgentHooks<never>) => MaybePromise<void> | undefined): Promise<void> {
+  const runHooks = env.options.hooks;
+  const agentHooks = record.currentAgent.hooks;
+  if (runHooks === undefined && agentHooks === undefined) return;
+  const calls: Promise<void>[] = [];
+  if (runHooks) calls.push(start(() => ofRun(runHooks)));
+  if (agentHooks) calls.push(start(() => ofAgent(agentHooks)));
+  let failed = false;
+  let failure: unknown;
+  await env.control.race(
+    Promise.all(
+      calls.map((call) =>
+        call.catch((error: unknown) => {
+          if (!failed) failure = error;
+          failed = true;
+        }),
+      ),
+    ),
+  );
+  if (failed) throw failure;
+}
+
+/** A hook that throws at once fails like one that rejects. */
+async function start(call: () => MaybePromise<void> | undefined): Promise<void> {
+  await call();
+}

@@ -1,0 +1,167 @@
+import type { ProcessedResponse, StateRecord, Step } from '../state/record.ts';
+import type { RunEnv } from './env.ts';
+import { MaxTurnsExceededError, UserError } from '../base/errors.ts';
+import { contextInternals } from '../state/context.ts';
+import { resolveOutput } from '../agent/output.ts';
+import { callHooks } from './hooks.ts';
+import { forkRecord } from './fork.ts';
+import { callForTurn } from './turn/call.ts';
+import { reclassify, type ToolTable } from './turn/classify.ts';
+import { executeCalls } from './turn/execute.ts';
+import { Pass } from './turn/pass.ts';
+import { planResume } from './turn/plan.ts';
+import { collectTools, prepareCall } from './turn/prepare.ts';
+import { keepFinished, publish, type Publication } from './turn/publish.ts';
+import { receive } from './turn/receive.ts';
+import { settle } from './turn/settle.ts';
+
+/**
+ * The loop, the one there is: yields what each turn decided, at the boundary where the record can be written down. A record
+ * that waits for decisions is resolved first, without a model call; from then on the turns have a record of their own.
+ */
+export async function* turns(record: StateRecord, env: RunEnv): AsyncGenerator<StateRecord, void> {
+  let current = record;
+  if (record.step.type === 'interruption') {
+    yield await finishTurn(await env.spans.resumed(record.currentAgent, () => resume(record, env)), env);
+    if ((record.step as Step).type !== 'run_again') return;
+    current = forkRecord(record, env);
+  }
+  for (;;) {
+    const turn = admitTurn(current);
+    const done = await env.spans.turn(turn, current.currentAgent, () => freshTurn(current, env));
+    yield await finishTurn(done, env);
+    if (current.step.type !== 'run_again') return;
+  }
+}
+
+/** What a pass decided, before it is stored. */
+interface Decided {
+  readonly step: Step;
+  readonly pass: Pass;
+}
+
+/** Counts a turn, unless the limit refuses it. @throws MaxTurnsExceededError; a refused turn is not counted */
+function admitTurn(record: StateRecord): number {
+  const { maxTurns } = record;
+  if (maxTurns !== null && record.currentTurn >= maxTurns) throw new MaxTurnsExceededError(`Max turns (${maxTurns}) exceeded`, { maxTurns });
+  record.currentTurn += 1;
+  record.persistedItemCount = 0;
+  return record.currentTurn;
+}
+
+/** Steps 4 to 24 of a turn (RUN-401). A turn whose request never left is not counted. */
+async function freshTurn(record: StateRecord, env: RunEnv): Promise<Decided> {
+  let asked = false;
+  try {
+    const prepared = await prepareCall(record, env);
+    asked = true;
+    const response = await callForTurn(prepared, record, env);
+    const { plan, processed } = await receive(response, prepared, record, env);
+    const undo = beginPass(record, response, processed);
+    const pass = new Pass(record, processed, plan.calls, { fresh: true, dropped: plan.dropped });
+    return await work(pass, prepared.table, env).catch((error: unknown) => {
+      // Without local work nothing would be done twice: the state stays at the end of the turn before.
+      if (plan.calls.length === 0) undo();
+      throw error;
+    });
+  } catch (error) {
+    if (!asked) record.currentTurn -= 1;
+    throw error;
+  }
+}
+
+/** From here on whatever cuts the turn leaves it as an interrupted one, whose model call is not repeated (STATE-139). */
+function beginPass(record: StateRecord, response: StateRecord['modelResponses'][number], processed: ProcessedResponse): () => void {
+  const { step, processed: before } = record;
+  record.modelResponses.push(response);
+  record.generatedItems.push(...processed.newItems);
+  record.processed = processed;
+  record.step = { type: 'interruption', interruptions: [], responseAccepted: false, llmEndHooksStarted: true };
+  return () => {
+    record.modelResponses.pop();
+    record.generatedItems.length -= processed.newItems.length;
+    record.processed = before;
+    record.step = step;
+  };
+}
+
+/** The interrupted turn, against the tools of today; what the ledger knows as finished is not run again (STATE §8.2). */
+async function resume(record: StateRecord, env: RunEnv): Promise<Decided> {
+  const { processed, step } = record;
+  if (record.modelResponses.length === 0) throw new UserError('The state waits for decisions but has no model response to go on from. Start a new run.', { code: 'resume_no_response' });
+  if (processed === undefined) throw new UserError('The state waits for decisions but does not say on which calls. Start a new run.', { code: 'resume_no_processed_response' });
+  const tools = await collectTools(record, env);
+  const waiting = step.type === 'interruption' ? step.interruptions : [];
+  const calls = planResume(reclassify(processed, waiting, record.currentAgent, tools.table), contextInternals(record.context).ledger);
+  const pass = new Pass(record, processed, calls, { fresh: false });
+  const decided = await work(pass, tools.table, env);
+  if (decided.step.type === 'interruption') warnUndecided(waiting.length, decided.step.interruptions.length, pass, env);
+  return decided;
+}
+
+/** Somebody resumed without deciding anything; each `toState()` gives a state of its own, which is easily mistaken. */
+function warnUndecided(before: number, after: number, pass: Pass, env: RunEnv): void {
+  const done = [...pass.results.values()].some((result) => result.type === 'output');
+  if (before > 0 && after === before && !done)
+    env.warnOnce('undecided', 'The run was resumed, but none of its waiting calls was decided on this state. Each toState() gives an independent state: decide on the one that is run.');
+}
+
+/** Runs the calls and decides what becomes of the response. */
+async function work(pass: Pass, tools: ToolTable, env: RunEnv): Promise<Decided> {
+  const { agent, record } = pass;
+  const output = resolveOutput(agent);
+  try {
+    await executeCalls(pass, env);
+    env.control.throwIfAborted();
+    const step = await settle(pass, tools, output, env);
+    if (step.type === 'final_output') {
+      await callHooks(
+        record,
+        env,
+        (hooks) => hooks.onAgentEnd?.(env.context as never, agent, step.output),
+        (hooks) => hooks.onEnd?.(env.context as never, agent, step.output),
+      );
+    }
+    return { step, pass };
+  } catch (error) {
+    await keepFinished(pass, env);
+    throw error;
+  }
+}
+
+/**
+ * Makes public what a turn decided, and stores it. What can be gone on from is in the record before the session is
+ * asked; a final output counts only once the session has it (STATE-331).
+ */
+async function finishTurn({ step, pass }: Decided, env: RunEnv): Promise<StateRecord> {
+  const { record } = pass;
+  const final = step.type === 'final_output';
+  record.step = final ? { type: 'none' } : step;
+  if (!pass.fresh) dropDecided(pass);
+  const publication = publish(pass);
+  if (pass.fresh || !final) publication.announce(env);
+  record.unrecoverable = final && env.session !== undefined;
+  await writeTurn(publication, pass, final, env);
+  record.unrecoverable = false;
+  record.step = step;
+  if (!pass.fresh && final) publication.announce(env);
+  return record;
+}
+
+/** Waiting items whose calls are decided have no place in what the model sees; people still see them in `newItems`. */
+function dropDecided(pass: Pass): void {
+  const { record, start } = pass;
+  const waiting = new Set(record.step.type === 'interruption' ? record.step.interruptions : []);
+  const items = record.generatedItems.slice(start);
+  const left = items.filter((item) => item.type !== 'tool_approval_item' || waiting.has(item));
+  if (left.length < items.length) record.generatedItems.splice(start, items.length, ...left);
+}
+
+async function writeTurn(publication: Publication, pass: Pass, terminal: boolean, env: RunEnv): Promise<void> {
+  await env.session?.writeTurn(publication.items, {
+    responseId: pass.response.responseId,
+    store: env.storeSetting,
+    hasLocalToolOutputs: publication.items.some((item) => item.type === 'tool_call_output_item'),
+    terminal,
+  });
+}

@@ -1,0 +1,156 @@
+import type { AnyAgent } from '../agent/agent.ts';
+import type { RunHooks } from '../agent/hooks.ts';
+import type { MaybePromise } from '../agent/tool.ts';
+import type { AgentInputItem } from '../items/items.ts';
+import type { Model, ModelProvider, ModelSettings } from '../models/model.ts';
+import type { Session, SessionInputCallback, SessionSettings } from '../sessions/contract.ts';
+import type { RunState } from '../snapshot/run-state.ts';
+import type { RunContext } from '../state/context.ts';
+import type { OnApproval } from '../state/decisions.ts';
+import type { RunTraceOptions } from '../tracing/types.ts';
+import { checkRunHooks } from '../agent/hooks.ts';
+import { checkModelSettings } from '../agent/model-settings.ts';
+import { checkOptions, kinds, type Check } from '../base/options.ts';
+import { mergeSettings } from '../models/settings.ts';
+
+/** Text, input items, or a state to resume. */
+export type RunInput = string | readonly AgentInputItem[] | RunState;
+
+/**
+ * Everything a run can be told, flat. `undefined` means "not given"; a call wins over its `Runner`, that over the defaults.
+ * Unknown keys are a `UserError`.
+ */
+export interface RunOptions<C = unknown> extends RunTraceOptions {
+  /** Your value, for every callback. Required by the type when the agent needs one. On resume it replaces the stored value. */
+  context?: C | RunContext<C> | undefined;
+  /** Loads history before and stores this run's items. `null`: on purpose without one, when the state remembers one. */
+  session?: Session | null | undefined;
+  sessionInputCallback?: SessionInputCallback | undefined;
+  sessionSettings?: SessionSettings | undefined;
+  /** Model calls over all segments. Default 10; `null`: no limit. */
+  maxTurns?: number | null | undefined;
+  /** Abort: `run` rejects with `RunAbortedError`, a stream ends as `cancelled`. */
+  signal?: AbortSignal | undefined;
+  hooks?: RunHooks<C> | undefined;
+
+  // ---- model
+  /** Wins over the agents' models. */
+  model?: string | Model | undefined;
+  modelProvider?: ModelProvider | undefined;
+  /** Laid over the agents' settings; `null` members clear. */
+  modelSettings?: ModelSettings | undefined;
+  /** Changes what one model call sees, and nothing else. */
+  callModelInputFilter?: CallModelInputFilter<C> | undefined;
+  /** `omit` drops the ids of reasoning items wherever they become input. Default: the state's, else keep. */
+  reasoningItemIdPolicy?: 'preserve' | 'omit' | undefined;
+
+  // ---- tools and approvals
+  toolExecution?: ToolExecutionOptions | undefined;
+  /** Text for the model when a call is rejected, unknown or fails; `undefined` keeps the default. */
+  toolErrorFormatter?: ToolErrorFormatter<C> | undefined;
+  /** Default `raise_error`. */
+  toolNotFoundBehavior?: 'raise_error' | 'return_error_to_model' | undefined;
+  /** Two tools of one name: `warn` lets the last win. Default `warn`. */
+  toolNameCollisionPolicy?: 'warn' | 'error' | undefined;
+  /** Asked about each waiting call before the run pauses. */
+  onApproval?: OnApproval<C> | undefined;
+}
+
+export interface RunOptionsWithContext<C> extends RunOptions<C> {
+  context: C | RunContext<C>;
+}
+
+// ---- callbacks of RunOptions
+
+export interface ModelInputData {
+  readonly input: readonly AgentInputItem[];
+  readonly instructions: string | undefined;
+}
+
+/** Returns what this call sees, e.g. `{ ...modelData, input: modelData.input.slice(-20) }`. Once per turn, not per retry; history, session and result are unaffected. */
+export type CallModelInputFilter<C = unknown> = (args: { readonly modelData: ModelInputData; readonly agent: AnyAgent; readonly context: RunContext<C> }) => MaybePromise<ModelInputData>;
+
+export interface ToolErrorArgs<out C = unknown> {
+  readonly kind: 'approval_rejected' | 'tool_not_found' | 'tool_exception';
+  readonly toolType: 'function';
+  readonly toolName: string;
+  readonly callId: string;
+  readonly defaultMessage: string;
+  /** Of `tool_exception`. */
+  readonly error: Error | undefined;
+  readonly context: RunContext<C>;
+}
+export type ToolErrorFormatter<C = unknown> = (args: ToolErrorArgs<C>) => MaybePromise<string | undefined>;
+
+export interface ToolExecutionOptions {
+  /** Function tools of one turn that run at once. Default `null`: all. */
+  maxFunctionToolConcurrency?: number | null | undefined;
+}
+
+// ---- checking and merging
+
+const { any, boolean, integer, nonEmptyString, nullable, object, oneOf, string } = kinds;
+const callback = kinds.function;
+
+const checks: Readonly<Record<keyof RunOptions, Check>> = {
+  context: any,
+  session: nullable(object),
+  sessionInputCallback: callback,
+  sessionSettings: object,
+  maxTurns: nullable(integer(0)),
+  signal: (value) => (object(value) === undefined && 'aborted' in (value as object) ? undefined : 'an AbortSignal'),
+  hooks: any,
+  model: kinds.either(nonEmptyString, object),
+  modelProvider: (value) => (object(value) === undefined && typeof (value as Partial<ModelProvider>).getModel === 'function' ? undefined : 'an object with the method getModel'),
+  modelSettings: object,
+  callModelInputFilter: callback,
+  reasoningItemIdPolicy: oneOf('preserve', 'omit'),
+  toolExecution: object,
+  toolErrorFormatter: callback,
+  toolNotFoundBehavior: oneOf('raise_error', 'return_error_to_model'),
+  toolNameCollisionPolicy: oneOf('warn', 'error'),
+  onApproval: callback,
+  workflowName: string,
+  traceId: string,
+  groupId: string,
+  traceMetadata: object,
+  tracingDisabled: boolean,
+  traceIncludeSensitiveData: boolean,
+  traceApiKey: string,
+  traceTaskAndTurnSpans: boolean,
+  traceSessionSpans: boolean,
+  traceRedact: callback,
+};
+
+/** @throws UserError naming the option and what it takes, before anything starts */
+export function checkRunOptions(options: RunOptions<never>, where: string): void {
+  checkOptions(options, checks, where);
+  checkOptions(options.toolExecution, { maxFunctionToolConcurrency: nullable(integer(1)) }, `${where}, toolExecution`);
+  checkOptions(options.sessionSettings, { limit: nullable(kinds.number) }, `${where}, sessionSettings`);
+  if (options.modelSettings !== undefined) checkModelSettings(options.modelSettings, where);
+  if (options.hooks !== undefined) checkRunHooks(options.hooks);
+}
+
+/** The options of one segment after merging, with defaults where they do not depend on a state. */
+export interface ResolvedOptions extends RunOptions<never> {
+  readonly toolNotFoundBehavior: 'raise_error' | 'return_error_to_model';
+  readonly toolNameCollisionPolicy: 'warn' | 'error';
+}
+
+/** Lays the options of a call over those of its runner: per member, `undefined` is not given. */
+export function mergeRunOptions<C>(defaults: RunOptions<C>, call: RunOptions<C>): RunOptions<C> {
+  const merged: Record<string, unknown> = { ...defaults };
+  for (const [key, value] of Object.entries(call)) if (value !== undefined) merged[key] = value;
+  if (defaults.modelSettings && call.modelSettings) merged.modelSettings = mergeSettings(defaults.modelSettings, call.modelSettings);
+  if (defaults.toolExecution && call.toolExecution) merged.toolExecution = overlay(defaults.toolExecution, call.toolExecution);
+  if (defaults.sessionSettings && call.sessionSettings) merged.sessionSettings = overlay(defaults.sessionSettings, call.sessionSettings);
+  return merged as RunOptions<C>;
+}
+
+function overlay<T extends object>(base: T, over: T): T {
+  return { ...base, ...Object.fromEntries(Object.entries(over).filter(([, value]) => value !== undefined)) };
+}
+
+export function resolveRunOptions(options: RunOptions<never>): ResolvedOptions {
+  return { ...options, toolNotFoundBehavior: options.toolNotFoundBehavior ?? 'raise_error', toolNameCollisionPolicy: options.toolNameCollisionPolicy ?? 'warn' };
+}

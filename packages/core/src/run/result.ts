@@ -1,0 +1,199 @@
+import type { Agent, AnyAgent } from '../agent/agent.ts';
+import type { OutputSchema, SchemaWithJson } from '../agent/tool.ts';
+import type { AgentInputItem, RunItem } from '../items/items.ts';
+import type { ModelResponse } from '../models/model.ts';
+import type { RunState } from '../snapshot/run-state.ts';
+import type { RunContext } from '../state/context.ts';
+import type { ToolApprovalItem } from '../state/decisions.ts';
+import type { StateRecord } from '../state/record.ts';
+import type { Trace } from '../tracing/types.ts';
+import type { RunStreamEvent } from './events.ts';
+import { parseValue } from '../agent/output.ts';
+import { UserError } from '../base/errors.ts';
+import { defineInspect } from '../base/inspect.ts';
+import { inputToList } from '../items/convert.ts';
+import { itemsToInput } from '../items/items.ts';
+import { stateOf } from '../snapshot/run-state.ts';
+import { copyRecord } from '../state/copy.ts';
+
+/** What all results share; also the type of a helper that takes any result. */
+export interface RunResultBase<out C = unknown, out O = unknown> {
+  /** What the segment started from; with a session the history plus the new input. */
+  readonly input: string | readonly AgentInputItem[];
+  /** Every item of the run in order, earlier segments included. */
+  readonly newItems: readonly RunItem[];
+  /** One per accepted model call, earlier segments included. */
+  readonly rawResponses: readonly ModelResponse[];
+  /** The agent that ran last: the one for the user's next turn. */
+  readonly lastAgent: AnyAgent;
+  /** Of the last response. */
+  readonly lastResponseId: string | undefined;
+  /** Your context, and `usage` of the whole run. */
+  readonly context: RunContext<C>;
+  readonly currentTurn: number;
+  /** `null`: no limit. */
+  readonly maxTurns: number | null;
+  readonly trace: Trace | undefined;
+  /**
+   * A replay list: input, then all items once. Mode `normalized` is what the last agent saw where history was rewritten.
+   * Default `preserve_all`. A new array each time.
+   */
+  toInputList(options?: { mode?: 'preserve_all' | 'normalized' }): AgentInputItem[];
+  /** An independent state to write down, decide on and run. A new one each time: keep it in a variable. */
+  toState(): RunState<C, O>;
+  /** The final output as `schema` parses it. @throws TypeError when it does not fit. */
+  finalOutputAs<T>(schema: SchemaWithJson<unknown, T> | OutputSchema<T>): T;
+}
+
+/** How a run ends: with an output, or waiting for decisions. Failed and aborted runs reject. */
+export type RunResult<C = unknown, O = unknown> = CompletedRunResult<C, O> | InterruptedRunResult<C, O>;
+
+export interface CompletedRunResult<C = unknown, out O = unknown> extends RunResultBase<C, O> {
+  readonly status: 'completed';
+  readonly finalOutput: O;
+  readonly lastAgent: Agent<C, O>;
+  readonly interruptions: readonly [];
+}
+
+export interface InterruptedRunResult<C = unknown, out O = unknown> extends RunResultBase<C, O> {
+  readonly status: 'interrupted';
+  readonly finalOutput: undefined;
+  readonly lastAgent: Agent<C, O>;
+  /** Calls that wait. */
+  readonly interruptions: readonly [ToolApprovalItem, ...ToolApprovalItem[]];
+}
+
+const noInterruptions: readonly ToolApprovalItem[] = Object.freeze([]);
+
+/** The members that results of both forms read from the record of their run. */
+export abstract class ResultView {
+  static {
+    defineInspect<ResultView>(this, (result) => result.toString());
+  }
+
+  protected abstract get record(): StateRecord;
+  abstract readonly trace: Trace | undefined;
+  abstract readonly status: string;
+
+  get input(): string | readonly AgentInputItem[] {
+    return this.record.input;
+  }
+
+  get newItems(): readonly RunItem[] {
+    return this.record.sessionItems;
+  }
+
+  get rawResponses(): readonly ModelResponse[] {
+    return this.record.modelResponses;
+  }
+
+  get lastAgent(): AnyAgent {
+    return this.record.currentAgent;
+  }
+
+  get lastResponseId(): string | undefined {
+    return this.record.modelResponses.at(-1)?.responseId;
+  }
+
+  get context(): RunContext {
+    return this.record.context;
+  }
+
+  get currentTurn(): number {
+    return this.record.currentTurn;
+  }
+
+  get maxTurns(): number | null {
+    return this.record.maxTurns;
+  }
+
+  get finalOutput(): unknown {
+    const { step } = this.record;
+    return step.type === 'final_output' ? step.output : undefined;
+  }
+
+  get interruptions(): readonly ToolApprovalItem[] {
+    const { step } = this.record;
+    return step.type === 'interruption' ? step.interruptions : noInterruptions;
+  }
+
+  toInputList(options: { mode?: 'preserve_all' | 'normalized' } = {}): AgentInputItem[] {
+    return replayList(this.record, options.mode);
+  }
+
+  toState(): RunState {
+    return stateOf(copyRecord(this.record));
+  }
+
+  finalOutputAs<T>(schema: SchemaWithJson<unknown, T> | OutputSchema<T>): T {
+    return parseValue(schema, this.finalOutput);
+  }
+
+  /** What logs show: names and counts, no agents and no content but the final output. */
+  toString(): string {
+    const { finalOutput } = this;
+    const output = finalOutput === undefined ? 'none' : `${typeof finalOutput === 'string' ? finalOutput : JSON.stringify(finalOutput)} (${typeof finalOutput})`;
+    return [
+      `RunResult: ${this.status}`,
+      `- last agent: ${this.lastAgent.name}`,
+      `- final output: ${output}`,
+      `- ${this.newItems.length} new item(s), ${this.rawResponses.length} raw response(s), ${this.interruptions.length} interruption(s)`,
+    ].join('\n');
+  }
+}
+
+/** @throws UserError for another mode */
+export function replayList(record: StateRecord, mode: 'preserve_all' | 'normalized' = 'preserve_all'): AgentInputItem[] {
+  if (mode !== 'preserve_all' && mode !== 'normalized') throw new UserError("toInputList: the option `mode` takes 'preserve_all' or 'normalized'.");
+  const items = mode === 'normalized' ? record.generatedItems : record.sessionItems;
+  // Copies: what the caller does to them must not reach the loop's own.
+  const made = itemsToInput(items, { reasoningIds: record.reasoningItemIdPolicy }).map((item) => ({ ...item }));
+  return [...inputToList(record.input), ...made];
+}
+
+/** A result that is over: its record changes no more. */
+class SettledResult extends ResultView {
+  readonly #record: StateRecord;
+  readonly trace: Trace | undefined;
+
+  constructor(record: StateRecord, trace: Trace | undefined) {
+    super();
+    this.#record = record;
+    this.trace = trace;
+  }
+
+  protected get record(): StateRecord {
+    return this.#record;
+  }
+
+  get status(): 'completed' | 'interrupted' {
+    return this.record.step.type === 'interruption' ? 'interrupted' : 'completed';
+  }
+}
+
+export function settledResult<C, O>(record: StateRecord, trace: Trace | undefined): RunResult<C, O> {
+  // The members are getters over one record, whose types the class cannot know.
+  return new SettledResult(record, trace) as unknown as RunResult<C, O>;
+}
+
+/** A run in progress. It goes on without a reader; each event is read once; all members are live until the end. */
+export interface RunResultStreaming<C = unknown, out O = unknown> extends RunResultBase<C, O>, AsyncIterable<RunStreamEvent> {
+  readonly status: 'running' | 'completed' | 'interrupted' | 'cancelled' | 'failed';
+  /** For a narrowed value: `await stream.completed`. */
+  readonly finalOutput: O | undefined;
+  readonly interruptions: readonly ToolApprovalItem[];
+  readonly lastAgent: Agent<C, O>;
+  readonly currentAgent: Agent<C, O>;
+  /** `true` once finished, paused, cancelled or failed, even if events wait to be read. */
+  readonly isComplete: boolean;
+  /** What made the run fail. */
+  readonly error: unknown;
+  /** The same as `run` would give: rejects with the run's error, or `RunAbortedError` after a cancel. Never unhandled. */
+  readonly completed: Promise<RunResult<C, O>>;
+  /** Ends after session writes; throws the run's error. Leaving the loop does not stop the run. */
+  [Symbol.asyncIterator](): AsyncIterableIterator<RunStreamEvent>;
+  /** The same iterator. */
+  streamEvents(): AsyncIterableIterator<RunStreamEvent>;
+  /** `immediate` (default) aborts model and tools; `after_turn` finishes the turn and stores it. Both leave a resumable state. */
+  cancel(options?: { mode?: 'immediate' | 'after_turn' }): void;
+}

@@ -1,0 +1,237 @@
+import type { AnyAgent } from '../agent/agent.ts';
+import type { AgentInputItem } from '../items/items.ts';
+import type { Model } from '../models/model.ts';
+import type { StateRecord } from '../state/record.ts';
+import type { Trace } from '../tracing/types.ts';
+import type { Effect, RunEnv } from './env.ts';
+import type { RunStreamEvent } from './events.ts';
+import type { ResolvedOptions, RunInput } from './options.ts';
+import { Agent } from '../agent/agent.ts';
+import { attachRunData } from '../base/errors.ts';
+import { getLogger } from '../base/logger.ts';
+import { kindOf } from '../base/options.ts';
+import { makePromptCacheKey } from '../models/cache-key.ts';
+import { prepareInput } from '../sessions/prepare.ts';
+import { SessionWriter } from '../sessions/persist.ts';
+import { recordOf, RunState } from '../snapshot/run-state.ts';
+import { contextInternals, unwrapContext } from '../state/context.ts';
+import { copyRecord, newRecord } from '../state/copy.ts';
+import { checkResume } from './resume-checks.ts';
+import { Control } from './control.ts';
+import { errorDetails } from './error-details.ts';
+import { forkRecord } from './fork.ts';
+import { turns } from './loop.ts';
+import { startSpans, type RunSpans } from './spans.ts';
+import { ModelInput } from './turn/model-input.ts';
+
+/** How long an aborted run waits for an append that the session has not answered (SESS-016). */
+const APPEND_GRACE_MS = 30_000;
+
+/** Where a streamed segment puts its events, and where it waits for its reader. */
+export interface Sink {
+  emit(event: RunStreamEvent): void;
+  boundary(): Promise<void> | undefined;
+}
+
+/** How a segment that did not fail ended. `cancelled`: after a turn, with nothing to show yet. */
+export type SegmentEnd = 'settled' | 'cancelled';
+
+/** One call of `run` or `runStreamed`: the checks at its entry, the loop, and the way out. */
+export class Segment {
+  readonly control: Control;
+  readonly env: SegmentEnv;
+  readonly #sink: Sink | undefined;
+  readonly #input: string | readonly AgentInputItem[] | undefined;
+  /** The state that the caller passed in; it is in use until the segment ends. */
+  readonly #live: StateRecord | undefined;
+  #record: StateRecord;
+  #started = false;
+
+  /** @throws TypeError, UserError; nothing has started then */
+  constructor(agent: AnyAgent, input: RunInput, options: ResolvedOptions, sink?: Sink) {
+    checkArguments(agent, input);
+    const state = input instanceof RunState ? recordOf(input) : undefined;
+    this.#live = state;
+    this.#input = input instanceof RunState ? undefined : input;
+    this.#sink = sink;
+    if (state) checkResume(state, options);
+    this.#record = state ?? freshRecord(agent, this.#input ?? [], options);
+    if (state) {
+      applyOptions(state, options);
+      state.inUse = true;
+    }
+    this.control = new Control(options.signal, sink !== undefined);
+    this.env = new SegmentEnv(this.#record, options, this.control, sink && ((event) => sink.emit(event)), startSpans(this.#record, options, sink !== undefined));
+  }
+
+  /** What views read: always whole, at any time. */
+  get record(): StateRecord {
+    return this.#record;
+  }
+
+  get trace(): Trace | undefined {
+    return this.env.spans.trace;
+  }
+
+  /** Runs to the end. Rejects with the run's error, which has `runData` and `state` then. */
+  run(): Promise<SegmentEnd> {
+    return this.env.spans.task(() => this.#run());
+  }
+
+  async #run(): Promise<SegmentEnd> {
+    let outcome: 'completed' | 'interrupted' | 'cancelled' | 'failed' = 'failed';
+    try {
+      const end = await this.#drive();
+      outcome = end === 'cancelled' ? 'cancelled' : this.#record.step.type === 'interruption' ? 'interrupted' : 'completed';
+      return end;
+    } catch (thrown) {
+      if (this.control.error) outcome = 'cancelled';
+      throw this.#failure(this.control.error ?? thrown);
+    } finally {
+      await this.#leave(outcome);
+    }
+  }
+
+  async #drive(): Promise<SegmentEnd> {
+    const { control, env } = this;
+    control.throwIfAborted();
+    await this.#prepare();
+    this.#started = true;
+    await control.race(Promise.resolve(env.options.hooks?.onRunStart?.(env.context as never, this.#record.currentAgent)));
+    env.emit?.({ type: 'agent_updated_stream_event', newAgent: this.#record.currentAgent });
+    if (control.afterTurn) return 'cancelled';
+    for await (const record of turns(this.#record, env)) {
+      this.#record = record;
+      if (record.step.type !== 'run_again') break;
+      const boundary = this.#sink?.boundary();
+      if (boundary) await control.race(boundary);
+      control.throwIfAborted();
+      if (control.afterTurn) return 'cancelled';
+    }
+    control.throwIfAborted();
+    return 'settled';
+  }
+
+  /** History and new input of a fresh run; what an earlier segment left owed to the session of a resumed one. */
+  async #prepare(): Promise<void> {
+    const { env, control } = this;
+    const record = this.#record;
+    const { session, sessionSettings, sessionInputCallback } = env.options;
+    if (session) {
+      const args = { session, record, context: env.context, step: env.step };
+      if (this.#input === undefined) {
+        env.session = new SessionWriter(args);
+        await env.session.settle();
+      } else {
+        const { input, newItems, tail } = await control.race(
+          prepareInput({ ...args, settings: sessionSettings, callback: sessionInputCallback, input: this.#input, reasoningItemIdPolicy: record.reasoningItemIdPolicy }),
+        );
+        record.input = input;
+        env.session = new SessionWriter({ ...args, tail });
+        env.session.stageInput(newItems);
+      }
+    }
+    contextInternals(env.context).ledger.protect(typeof record.input === 'string' ? [] : record.input, record.generatedItems);
+  }
+
+  #failure(thrown: unknown): unknown {
+    this.env.spans.runFailed(thrown);
+    const frozen = copyRecord(this.#record);
+    return attachRunData(thrown, errorDetails(frozen, this.env.context, this.trace));
+  }
+
+  async #leave(outcome: 'completed' | 'interrupted' | 'cancelled' | 'failed'): Promise<void> {
+    const { env, control } = this;
+    this.#settleLive();
+    if (this.#started) await quietly('onRunEnd', () => env.options.hooks?.onRunEnd?.(env.context as never, outcome));
+    for (const model of env.models) if (model.onRunEnd) await quietly('onRunEnd of a model', () => model.onRunEnd?.(env.owner));
+    control.dispose();
+    env.spans.end();
+  }
+
+  /** The caller's state ends where its run did; the result has a record that nobody else moves on. */
+  #settleLive(): void {
+    const live = this.#live;
+    if (live === undefined) return;
+    live.inUse = false;
+    if (this.#record === live) this.#record = forkRecord(live, this.env);
+    else {
+      live.unrecoverable ||= this.#record.unrecoverable;
+      if (this.#record.step.type === 'final_output') live.step = this.#record.step;
+    }
+  }
+}
+
+function checkArguments(agent: unknown, input: unknown): void {
+  if (!(agent instanceof Agent)) throw new TypeError(`run: the first argument must be an Agent (made by \`new Agent\`), not ${kindOf(agent)}.`);
+  if (typeof input !== 'string' && !Array.isArray(input) && !(input instanceof RunState))
+    throw new TypeError(`run: the input must be a string, an array of input items, or a RunState, not ${kindOf(input)}.`);
+}
+
+function freshRecord(agent: AnyAgent, input: string | readonly AgentInputItem[], options: ResolvedOptions): StateRecord {
+  return newRecord({
+    agent,
+    input: typeof input === 'string' ? input : [...input],
+    context: unwrapContext(options.context),
+    maxTurns: options.maxTurns === undefined ? 10 : options.maxTurns,
+    reasoningItemIdPolicy: options.reasoningItemIdPolicy,
+  });
+}
+
+/** Options that are given win over what the state says, and are written into it. */
+function applyOptions(record: StateRecord, options: ResolvedOptions): void {
+  if (options.maxTurns !== undefined) record.maxTurns = options.maxTurns;
+  if (options.context !== undefined) contextInternals(record.context).value = unwrapContext(options.context);
+  if (options.reasoningItemIdPolicy !== undefined) record.reasoningItemIdPolicy = options.reasoningItemIdPolicy;
+}
+
+async function quietly(what: string, work: () => unknown): Promise<void> {
+  try {
+    await work();
+  } catch {
+    getLogger().error(`${what} failed while a run ended; the run's outcome stands.`);
+  }
+}
+
+class SegmentEnv implements RunEnv {
+  readonly options: ResolvedOptions;
+  readonly context: RunEnv['context'];
+  readonly control: Control;
+  readonly spans: RunSpans;
+  readonly emit: RunEnv['emit'];
+  readonly owner: object = {};
+  readonly attempt: RunEnv['attempt'] = { number: 1, owner: this.owner, disableProviderRetries: false };
+  readonly models: Set<Model> = new Set();
+  readonly modelInput: ModelInput = new ModelInput();
+  session: SessionWriter | undefined;
+  startHooksDue = true;
+  deliverQueued = false;
+  storeSetting: boolean | undefined;
+  readonly #warned: Set<string> = new Set();
+
+  constructor(record: StateRecord, options: ResolvedOptions, control: Control, emit: RunEnv['emit'], spans: RunSpans) {
+    this.options = options;
+    this.context = record.context;
+    this.control = control;
+    this.emit = emit;
+    this.spans = spans;
+  }
+
+  /** The seam of all effects. A read can be left alone; an append that was sent is given time to be answered. */
+  readonly step = <T>(effect: Effect, execute: () => Promise<T>): Promise<T> => {
+    const { control } = this;
+    if (control.error) return Promise.reject(control.error);
+    if (effect.kind !== 'session') return execute();
+    return control.race(execute(), effect.operation === 'append' ? APPEND_GRACE_MS : 0);
+  };
+
+  cacheKey(): string {
+    return makePromptCacheKey({ session: this.options.session ?? undefined, groupId: this.options.groupId });
+  }
+
+  warnOnce(key: string, message: string): void {
+    if (this.#warned.has(key)) return;
+    this.#warned.add(key);
+    getLogger().warn(message);
+  }
+}

@@ -1,0 +1,252 @@
+import type { AnyAgent } from '../agent/agent.ts';
+import type { FunctionTool } from '../agent/tool.ts';
+import type { ResponseFunctionToolCall } from '../items/wire.ts';
+import type { ModelTracing, Usage } from '../models/model.ts';
+import type { StateRecord } from '../state/record.ts';
+import type { Span, SpanError, SpanUsage, Trace } from '../tracing/types.ts';
+import type { ResolvedOptions } from './options.ts';
+import { resolveOutput } from '../agent/output.ts';
+import { MaxTurnsExceededError, ModelBehaviorError, RunAbortedError } from '../base/errors.ts';
+import { contextInternals } from '../state/context.ts';
+import { addDetails, failSpan, failSpanIfOk, finishItem, startItem } from '../tracing/lifecycle.ts';
+import { startRunTrace, type RunTrace } from '../tracing/run-trace.ts';
+import { runInScope } from '../tracing/scope.ts';
+import { errorText, errorTypeOf, toolErrorText } from '../tracing/sensitive.ts';
+import { traceRecordOf } from '../tracing/trace-record.ts';
+
+/** Opens the trace of a segment and its task span, synchronously: a parent that is current at the call is seen. */
+export function startSpans(record: StateRecord, options: ResolvedOptions, streamed: boolean): RunSpans {
+  const resumed = record.currentTurn > 0;
+  const run = startRunTrace(options, record.trace);
+  record.trace = traceRecordOf(run.trace, record.trace);
+  return new RunSpans(record, run, { streamed, resumed });
+}
+
+/** Counts of one task or turn; those of a run that it resumes stand elsewhere. */
+class Counter {
+  readonly #total = { requests: 0, inputTokens: 0, outputTokens: 0, totalTokens: 0, cachedInputTokens: 0, cacheWriteInputTokens: 0 };
+
+  add(usage: Usage): void {
+    const total = this.#total;
+    total.requests += usage.requests;
+    total.inputTokens += usage.inputTokens;
+    total.outputTokens += usage.outputTokens;
+    total.totalTokens += usage.totalTokens;
+    total.cachedInputTokens += usage.inputTokensDetails.cachedTokens;
+    total.cacheWriteInputTokens += usage.inputTokensDetails.cacheWriteTokens;
+  }
+
+  /** `undefined` when nothing was counted. */
+  ofTask(): SpanUsage | undefined {
+    return Object.values(this.#total).some((count) => count !== 0) ? { ...this.#total } : undefined;
+  }
+
+  ofTurn(): SpanUsage | undefined {
+    const { requests: _, totalTokens: __, ...tokens } = this.#total;
+    return this.ofTask() && tokens;
+  }
+}
+
+/** The spans of one segment: task, agent, turn, and those of its calls. Everything here is a flag test when nobody traces. */
+export class RunSpans {
+  readonly #run: RunTrace;
+  readonly #record: StateRecord;
+  readonly #task: Span<'task'> | undefined;
+  readonly #taskUsage = new Counter();
+  #agent: { readonly span: Span<'agent'>; readonly agent: AnyAgent } | undefined;
+  #turn: Span<'turn'> | undefined;
+  #turnUsage = new Counter();
+
+  constructor(record: StateRecord, run: RunTrace, details: { readonly streamed: boolean; readonly resumed: boolean }) {
+    this.#record = record;
+    this.#run = run;
+    if (run.recording && run.taskAndTurnSpans) {
+      this.#task = startItem(run.span({ type: 'task', name: run.workflowName }, run.parent));
+      addDetails(this.#task, { ...details, nested: false });
+    }
+    const internals = contextInternals(record.context);
+    internals.trace = run.trace;
+    internals.span = this.current?.type === 'trace' ? undefined : (this.current as Span | undefined);
+  }
+
+  /** `undefined` when the run is not traced. */
+  get trace(): Trace | undefined {
+    return this.#run.enabled ? this.#run.trace : undefined;
+  }
+
+  /** What a new span hangs on now. */
+  get current(): Trace | Span | undefined {
+    return (this.#turn ?? this.#agent?.span ?? this.#task ?? this.#run.parent) as Trace | Span;
+  }
+
+  get modelTracing(): ModelTracing {
+    return this.#run.modelTracing;
+  }
+
+  /** Runs the whole segment in the scope of its task. */
+  task<T>(work: () => Promise<T>): Promise<T> {
+    return this.#run.run(() => (this.#task === undefined ? work() : runInScope(this.#task, work)));
+  }
+
+  /** Runs one turn under its span; it closes before what the turn decided is stored. */
+  async turn<T>(turn: number, agent: AnyAgent, work: () => Promise<T>): Promise<T> {
+    if (!this.#run.recording) return await work();
+    const owner = this.openAgent(agent);
+    if (!this.#run.taskAndTurnSpans) return await runInScope(owner, work);
+    const span = startItem(this.#run.span({ type: 'turn', turn, agentName: agent.name }, owner));
+    this.#turn = span;
+    this.#turnUsage = new Counter();
+    this.#setSpan(span);
+    try {
+      return await runInScope(span, work);
+    } finally {
+      const usage = this.#turnUsage.ofTurn();
+      if (usage) span.spanData.usage = usage;
+      this.#turn = undefined;
+      finishItem(span);
+      this.#setSpan(owner);
+    }
+  }
+
+  /** The span of the active agent, opened when there is none: on a resume before the interrupted turn is resolved. */
+  openAgent(agent: AnyAgent): Span<'agent'> {
+    if (this.#agent?.agent === agent) return this.#agent.span;
+    const output = resolveOutput(agent);
+    const init = { type: 'agent', name: agent.name, handoffs: [], tools: [], outputType: output.type === 'text' ? 'str' : output.request.name } as const;
+    const span = startItem(this.#run.span({ ...init, handoffs: [], tools: [] }, this.#task ?? this.#run.parent));
+    this.#agent = { span, agent };
+    this.#setSpan(span);
+    return span;
+  }
+
+  /** Work on an interrupted turn: under the agent, before the next turn. */
+  async resumed<T>(agent: AnyAgent, work: () => Promise<T>): Promise<T> {
+    return this.#run.recording ? await runInScope(this.openAgent(agent), work) : await work();
+  }
+
+  describeAgent(tools: readonly FunctionTool<never>[]): void {
+    if (this.#agent && this.#run.recording) this.#agent.span.spanData.tools = tools.map((tool) => tool.qualifiedName);
+  }
+
+  countUsage(usage: Usage): void {
+    if (!this.#run.recording) return;
+    this.#taskUsage.add(usage);
+    this.#turnUsage.add(usage);
+  }
+
+  /** A fault that belongs to the turn, named as dashboards group it; an exception goes in as its text. */
+  fail(message: string, data: Readonly<Record<string, unknown>> | { readonly exception: unknown }): void {
+    const span = this.#turn ?? this.#agent?.span;
+    if (span === undefined || !this.#run.recording) return;
+    failSpan(span as unknown as Span, { message, data: 'exception' in data ? { error: errorText(data.exception, this.#run.includeSensitive) } : data });
+  }
+
+  /** Whether error texts may show what they are about. */
+  get includeSensitive(): boolean {
+    return this.#run.includeSensitive;
+  }
+
+  startFunction(call: ResponseFunctionToolCall, tool: FunctionTool<never> | undefined, agent: AnyAgent): FunctionSpan | undefined {
+    if (!this.#run.recording) return undefined;
+    const name = call.namespace && call.namespace !== call.name ? `${call.namespace}.${call.name}` : call.name;
+    const input = this.#run.sensitive({ spanType: 'function', field: 'input', agentName: agent.name, toolName: name }, call.arguments);
+    const parent = (this.#turn ?? this.#agent?.span ?? this.#task ?? this.#run.parent) as Trace | Span;
+    const span = startItem(this.#run.span(input === undefined ? { type: 'function', name } : { type: 'function', name, input }, parent));
+    addDetails(span, { toolCallId: call.call_id, toolType: 'function', toolDescription: tool?.description ?? '', agentName: agent.name });
+    return new FunctionSpan(span, this.#run, agent.name);
+  }
+
+  /** The agent span tells that the run failed, unless a narrower span says more (TRACE-E1). */
+  runFailed(error: unknown): void {
+    if (!this.#run.recording) return;
+    if (error instanceof RunAbortedError) {
+      this.#run.endOpenSpans((span) => {
+        if (span.type === 'function') failSpanIfOk(span, { message: 'Tool execution cancelled', data: { tool_name: span.spanData.name, error: error.message } });
+      });
+      return;
+    }
+    const span = this.#agent?.span as unknown as Span | undefined;
+    if (span === undefined || error instanceof ModelBehaviorError) return;
+    const fault: SpanError =
+      error instanceof MaxTurnsExceededError
+        ? { message: 'Max turns exceeded', data: { max_turns: error.maxTurns } }
+        : { message: 'Error in agent run', data: { error: errorText(error, this.#run.includeSensitive) } };
+    addDetails(span, { errorType: errorTypeOf(error) });
+    failSpanIfOk(span, fault);
+  }
+
+  /** The segment is over; nothing of it stays open. */
+  end(): void {
+    if (this.#run.recording) {
+      if (this.#agent) finishItem(this.#agent.span as unknown as Span);
+      const usage = this.#taskUsage.ofTask();
+      if (this.#task) {
+        if (usage) this.#task.spanData.usage = usage;
+        finishItem(this.#task as unknown as Span);
+      }
+    }
+    this.#run.finish();
+  }
+
+  #setSpan(span: Span<'turn'> | Span<'agent'>): void {
+    contextInternals(this.#record.context).span = span as unknown as Span;
+  }
+}
+
+/** The span of one call of a function tool. */
+export class FunctionSpan {
+  readonly span: Span<'function'>;
+  readonly #run: RunTrace;
+  readonly #agentName: string;
+
+  constructor(span: Span<'function'>, run: RunTrace, agentName: string) {
+    this.span = span;
+    this.#run = run;
+    this.#agentName = agentName;
+  }
+
+  /** Runs the call in its scope; what fails it fails the span too. */
+  async within(work: () => Promise<void>): Promise<void> {
+    try {
+      await runInScope(this.span as unknown as Span, work);
+    } catch (error) {
+      this.#fail('Error running tool', { tool_name: this.span.spanData.name, error: toolErrorText(error, this.#run.includeSensitive) }, 'error');
+      throw error;
+    } finally {
+      finishItem(this.span as unknown as Span);
+    }
+  }
+
+  pending(): void {
+    addDetails(this.span, { approval: 'pending', outcome: 'interrupted' });
+  }
+
+  rejected(call: ResponseFunctionToolCall, text: string): void {
+    this.#set(text);
+    addDetails(this.span, { approval: 'rejected', outcome: 'rejected' });
+    failSpan(this.span as unknown as Span, {
+      message: this.#run.includeSensitive ? text : 'Tool execution rejected',
+      data: { tool_name: this.span.spanData.name, error: `Tool execution for ${call.call_id} was manually rejected by user.` },
+    });
+  }
+
+  output(value: unknown): void {
+    this.#set(value);
+    if (this.span.details.outcome === undefined) addDetails(this.span, { outcome: 'ok' });
+  }
+
+  /** The call failed, and its failure policy answered with a text. */
+  handledFailure(toolName: string, error: unknown, byDefault: boolean): void {
+    this.#fail('Error running tool (non-fatal)', { tool_name: toolName, error: toolErrorText(error, this.#run.includeSensitive, byDefault) }, 'error_handled', errorTypeOf(error));
+  }
+
+  #fail(message: string, data: Record<string, unknown>, outcome: 'error' | 'error_handled', errorType?: string): void {
+    addDetails(this.span, { outcome, ...(errorType === undefined ? {} : { errorType }) });
+    failSpanIfOk(this.span as unknown as Span, { message, data });
+  }
+
+  #set(value: unknown): void {
+    const shown = this.#run.sensitive({ spanType: 'function', field: 'output', agentName: this.#agentName, toolName: this.span.spanData.name }, value);
+    if (shown !== undefined) this.span.spanData.output = shown;
+  }
+}

@@ -1,0 +1,111 @@
+import type { AnyAgent } from '../agent/agent.ts';
+import type { StateRecord } from '../state/record.ts';
+import type { Trace } from '../tracing/types.ts';
+import type { CancelMode } from './control.ts';
+import type { RunStreamEvent } from './events.ts';
+import type { ResolvedOptions, RunInput } from './options.ts';
+import type { RunResult } from './result.ts';
+import { MaxTurnsExceededError, RunAbortedError, UserError, attachRunData } from '../base/errors.ts';
+import { copyRecord } from '../state/copy.ts';
+import { errorDetails } from './error-details.ts';
+import { EventQueue } from './event-queue.ts';
+import { ResultView, settledResult } from './result.ts';
+import { Segment, type SegmentEnd } from './segment.ts';
+
+/** How a value whose work goes on tells `withTrace` when it is over. */
+const pendingWork = Symbol.for('agents.pendingWork');
+
+/** A run in progress: its events, and views of the record that it moves on. */
+export class StreamedRun extends ResultView {
+  readonly #segment: Segment;
+  readonly #queue = new EventQueue();
+  #status: 'running' | 'completed' | 'interrupted' | 'cancelled' | 'failed' = 'running';
+  #error: unknown;
+  readonly completed: Promise<RunResult>;
+
+  constructor(agent: AnyAgent, input: RunInput, options: ResolvedOptions) {
+    super();
+    this.#segment = new Segment(agent, input, options, { emit: (event) => this.#queue.push(event), boundary: () => this.#queue.boundary() });
+    // Abort by the caller's signal is seen at once, like `cancel`.
+    this.#segment.control.onAbort(() => this.#cancelled());
+    this.completed = this.#segment.run().then(
+      (end) => this.#settle(end),
+      (error: unknown) => this.#fail(error),
+    );
+    Object.defineProperty(this, pendingWork, { value: this.completed.catch(() => undefined) });
+  }
+
+  protected get record(): StateRecord {
+    return this.#segment.record;
+  }
+
+  get trace(): Trace | undefined {
+    return this.#segment.trace;
+  }
+
+  get status(): 'running' | 'completed' | 'interrupted' | 'cancelled' | 'failed' {
+    return this.#status;
+  }
+
+  get isComplete(): boolean {
+    return this.#status !== 'running';
+  }
+
+  get error(): unknown {
+    return this.#error;
+  }
+
+  get currentAgent(): AnyAgent {
+    return this.record.currentAgent;
+  }
+
+  override get finalOutput(): unknown {
+    return this.#status === 'completed' ? super.finalOutput : undefined;
+  }
+
+  override get interruptions(): ResultView['interruptions'] {
+    return this.#status === 'interrupted' ? super.interruptions : [];
+  }
+
+  [Symbol.asyncIterator](): AsyncIterableIterator<RunStreamEvent> {
+    return this.#queue.reader();
+  }
+
+  streamEvents(): AsyncIterableIterator<RunStreamEvent> {
+    return this.#queue.reader();
+  }
+
+  cancel(options: { mode?: CancelMode } = {}): void {
+    const { mode = 'immediate' } = options;
+    if (mode !== 'immediate' && mode !== 'after_turn') throw new UserError("cancel: the option `mode` takes 'immediate' or 'after_turn'.");
+    if (!this.isComplete) this.#segment.control.cancel(mode);
+  }
+
+  /** What is visible of an abort does not wait for what is still being told to stop. */
+  #cancelled(): void {
+    if (this.isComplete) return;
+    this.#status = 'cancelled';
+    this.#queue.end('done', { keep: false });
+  }
+
+  #settle(end: SegmentEnd): RunResult {
+    if (end === 'cancelled') {
+      this.#status = 'cancelled';
+      this.#queue.end('done');
+      const record = copyRecord(this.record);
+      throw attachRunData(new RunAbortedError('The run was cancelled after a turn, before it had an output.'), errorDetails(record, this.context, this.trace));
+    }
+    this.#status = this.record.step.type === 'interruption' ? 'interrupted' : 'completed';
+    this.#queue.end('done');
+    return settledResult(this.record, this.trace);
+  }
+
+  #fail(error: unknown): never {
+    if (this.#status !== 'cancelled') {
+      this.#status = 'failed';
+      this.#error = error;
+      this.#queue.end({ error }, { keep: this.#segment.env.deliverQueued || error instanceof MaxTurnsExceededError });
+    }
+    throw error;
+  }
+}

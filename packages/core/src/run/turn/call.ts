@@ -1,0 +1,44 @@
+import type { ModelResponse } from '../../models/model.ts';
+import type { StateRecord } from '../../state/record.ts';
+import type { RunEnv } from '../env.ts';
+import type { PreparedCall } from './prepare.ts';
+import { ModelBehaviorError } from '../../base/errors.ts';
+import { toUsage } from '../../base/usage.ts';
+import { callModel } from '../../models/call.ts';
+import { contextInternals } from '../../state/context.ts';
+
+/**
+ * The model call of a turn. Its usage counts as soon as it is known, also that of a response which failed; raw events go
+ * to the stream as they come.
+ */
+export async function callForTurn(prepared: PreparedCall, record: StateRecord, env: RunEnv): Promise<ModelResponse> {
+  const { emit, control } = env;
+  const { usage } = contextInternals(env.context);
+  const request = {
+    systemInstructions: prepared.instructions,
+    input: prepared.input,
+    modelSettings: prepared.settings,
+    implicitSettings: prepared.implicitSettings,
+    tools: prepared.tools,
+    outputSchema: prepared.output.type === 'text' ? undefined : prepared.output.request,
+    signal: control.signalForModel(),
+    tracing: env.spans.modelTracing,
+    traceParent: env.spans.current,
+    attempt: env.attempt,
+  };
+  const onEvent = emit && ((data: Parameters<NonNullable<Parameters<typeof callModel>[2]>>[0]): void => emit({ type: 'raw_response_event', data }));
+  const effect = { kind: 'model', turn: record.currentTurn, agentName: prepared.agent.name } as const;
+  env.models.add(prepared.model);
+  try {
+    const response = await env.step(effect, () => control.race(callModel(prepared.model, request, onEvent)));
+    usage.add(response.usage);
+    env.spans.countUsage(response.usage);
+    return response;
+  } catch (error) {
+    // The request left: it counts, with what the provider said that it cost.
+    const failed = error instanceof ModelBehaviorError ? error.response?.usage : undefined;
+    usage.add(failed ?? toUsage());
+    if (error instanceof ModelBehaviorError) env.deliverQueued = true;
+    throw error;
+  }
+}

@@ -1,0 +1,192 @@
+import type { FunctionTool } from '../../agent/tool.ts';
+import type { ToolApprovalItem } from '../../state/decisions.ts';
+import type { RunEnv } from '../env.ts';
+import type { FunctionSpan } from '../spans.ts';
+import type { Pass } from './pass.ts';
+import type { PlannedFunctionCall } from './plan.ts';
+import { invokeTool, type ToolInvocation } from '../../agent/invoke.ts';
+import { toolInternals, type ParsedArguments } from '../../agent/tool.ts';
+import { toolOutputText } from '../../agent/tool-output.ts';
+import { ModelBehaviorError } from '../../base/errors.ts';
+import { ToolCallOutputItem } from '../../items/items.ts';
+import { contextInternals, createToolContext, type ToolContext } from '../../state/context.ts';
+import { callHooks } from '../hooks.ts';
+import { Batch, Places } from './batch.ts';
+import { gate } from './gate.ts';
+import { notFoundText, rejectionText, exceptionText } from './texts.ts';
+
+/**
+ * Gates and runs the calls of a pass, side by side and in call order. Each finished output is committed at once; calls
+ * that wait leave a waiting item in their place.
+ * @throws what the first failing call threw; what its siblings finished stays committed
+ */
+export async function executeCalls(pass: Pass, env: RunEnv): Promise<void> {
+  if (pass.calls.length === 0) return;
+  await checkEnabled(pass, env);
+  const batch = new Batch();
+  const places = new Places(env.options.toolExecution?.maxFunctionToolConcurrency);
+  const waiting = earlierWaiting(pass);
+  const off = env.control.onAbort((error) => batch.fail(error));
+  try {
+    for (const call of pass.calls) batch.start(call, () => new CallRun(call, pass, env, batch, places).run(waiting.get(call.call.call_id)));
+    await batch.settled();
+  } finally {
+    off();
+  }
+}
+
+/** Items with which calls of this response wait since an earlier pass, by call id. */
+function earlierWaiting(pass: Pass): ReadonlyMap<string, ToolApprovalItem> {
+  const { step } = pass.record;
+  return new Map(step.type === 'interruption' ? step.interruptions.filter((item) => item.agent === pass.agent).map((item) => [item.callId, item]) : []);
+}
+
+/** A tool may have been switched off since the model was told of it; asked once more before any call of the turn starts. */
+async function checkEnabled(pass: Pass, env: RunEnv): Promise<void> {
+  const asked = new Map<FunctionTool<never>, Promise<boolean>>();
+  for (const { tool } of pass.calls) {
+    if (tool === undefined || asked.has(tool)) continue;
+    const { isEnabled } = toolInternals(tool);
+    if (isEnabled === false) asked.set(tool, Promise.resolve(false));
+    else if (isEnabled !== true) asked.set(tool, (async () => isEnabled(env.context as never, pass.agent))());
+  }
+  if (asked.size === 0) return;
+  const answers = await env.control.race(Promise.all(asked.values()));
+  const disabled = [...asked.keys()].find((_, index) => answers[index] !== true);
+  if (disabled) throw new ModelBehaviorError(`Tool ${disabled.qualifiedName} is currently disabled for agent ${pass.agent.name}.`);
+}
+
+/** One call on its way: gate, then run, then commit (TOOL §5). */
+class CallRun {
+  readonly #call: PlannedFunctionCall;
+  readonly #pass: Pass;
+  readonly #env: RunEnv;
+  readonly #batch: Batch;
+  readonly #places: Places;
+
+  constructor(call: PlannedFunctionCall, pass: Pass, env: RunEnv, batch: Batch, places: Places) {
+    this.#call = call;
+    this.#pass = pass;
+    this.#env = env;
+    this.#batch = batch;
+    this.#places = places;
+  }
+
+  run(waiting: ToolApprovalItem | undefined): Promise<void> {
+    const { tool } = this.#call;
+    if (tool === undefined && waiting === undefined) return this.#notFound();
+    const span = this.#env.spans.startFunction(this.#call.call, tool, this.#pass.agent);
+    return span === undefined ? this.#gated(waiting, undefined) : span.within(() => this.#gated(waiting, span));
+  }
+
+  async #gated(waiting: ToolApprovalItem | undefined, span: FunctionSpan | undefined): Promise<void> {
+    const { tool } = this.#call;
+    const verdict = await gate(this.#call, tool, waiting, this.#pass, this.#env);
+    if (this.#batch.closed) return;
+    switch (verdict.type) {
+      case 'wait':
+        this.#pass.commitWaiting(this.#call, verdict.item, verdict.item === waiting);
+        span?.pending();
+        return;
+      case 'reject':
+        return await this.#reject(verdict.message, span);
+      case 'run':
+        return tool === undefined ? await this.#notFound() : await this.#execute(tool, verdict.parsed, span);
+      default:
+        return verdict satisfies never;
+    }
+  }
+
+  async #execute(tool: FunctionTool<never>, parsed: ParsedArguments | undefined, span: FunctionSpan | undefined): Promise<void> {
+    const place = this.#places.take();
+    if (place) await place;
+    try {
+      // A sibling failed while this call waited for its turn: it never starts.
+      if (this.#batch.stopping) return;
+      await this.#invoke(tool, parsed, span);
+    } finally {
+      this.#places.give();
+    }
+  }
+
+  async #invoke(tool: FunctionTool<never>, parsed: ParsedArguments | undefined, span: FunctionSpan | undefined): Promise<void> {
+    const { call } = this.#call;
+    const { agent, record } = this.#pass;
+    const context = this.#context(span);
+    this.#markExecuted();
+    await callHooks(
+      record,
+      this.#env,
+      (hooks) => hooks.onToolStart?.(context as never, agent, tool),
+      (hooks) => hooks.onToolStart?.(context as never, agent, tool),
+    );
+    const effect = { kind: 'tool', toolName: tool.qualifiedName, callId: call.call_id } as const;
+    const done = await this.#env.step(effect, () => invokeTool(tool, context, call.arguments, parsed));
+    if (this.#batch.closed || this.#batch.stopping) return;
+    this.#batch.committing(this.#call);
+    const output = await this.#answer(tool, done, span);
+    if (this.#batch.closed) return;
+    this.#commit(toolOutputText(output), output, tool);
+    span?.output(output);
+    await callHooks(
+      record,
+      this.#env,
+      (hooks) => hooks.onToolEnd?.(context as never, agent, tool, output),
+      (hooks) => hooks.onToolEnd?.(context as never, agent, tool, output),
+    );
+  }
+
+  /** What the tool gave, or the text for the model in place of a failure that its policy answered. */
+  async #answer(tool: FunctionTool<never>, done: ToolInvocation, span: FunctionSpan | undefined): Promise<unknown> {
+    const { failure } = done;
+    if (failure === undefined) return done.output;
+    span?.handledFailure(tool.name, failure.error, failure.handledBy === 'default');
+    return failure.handledBy === 'default' ? await exceptionText(this.#env, this.#call.call, String(done.output), failure.error) : done.output;
+  }
+
+  async #reject(message: string | undefined, span: FunctionSpan | undefined): Promise<void> {
+    this.#markExecuted();
+    const text = await rejectionText(this.#env, this.#call.call, message);
+    if (this.#batch.closed) return;
+    this.#commit(text, text, this.#call.tool);
+    span?.rejected(this.#call.call, text);
+  }
+
+  /** @throws ModelBehaviorError unless the run tells the model instead */
+  async #notFound(): Promise<void> {
+    const { call } = this.#call;
+    if (this.#env.options.toolNotFoundBehavior === 'raise_error') throw toolNotFound(call.name, this.#pass.agent.name);
+    this.#markExecuted();
+    const text = await notFoundText(this.#env, call);
+    if (!this.#batch.closed) this.#commit(text, text, undefined);
+  }
+
+  #context(span: FunctionSpan | undefined): ToolContext<never> {
+    const { call } = this.#call;
+    return createToolContext(this.#env.context, {
+      agent: this.#pass.agent,
+      toolCall: call,
+      toolName: call.name,
+      toolNamespace: call.namespace,
+      toolCallId: call.call_id,
+      toolArguments: call.arguments,
+      signal: () => this.#batch.signal(this.#call),
+      runKey: this.#pass.record.runKey,
+      span: span?.span,
+    }) as ToolContext<never>;
+  }
+
+  #markExecuted(): void {
+    contextInternals(this.#env.context).ledger.markExecuted(this.#call.call.call_id);
+  }
+
+  #commit(text: string, output: unknown, tool: FunctionTool<never> | undefined): void {
+    const raw = { type: 'function_call_output', call_id: this.#call.call.call_id, output: text } as const;
+    const item = new ToolCallOutputItem(this.#pass.agent, raw, { output, toolOrigin: tool?.origin ?? this.#call.item.toolOrigin });
+    this.#pass.commitOutput(this.#call, item);
+  }
+}
+
+export function toolNotFound(name: string, agentName: string): ModelBehaviorError {
+  return new ModelBehaviorError(`Tool ${name} not found in agent ${agentName}`);
+}

@@ -1,0 +1,89 @@
+import type { FunctionTool } from '../../agent/tool.ts';
+import type { RunEnv } from '../env.ts';
+import type { Pass } from './pass.ts';
+import type { PlannedFunctionCall } from './plan.ts';
+import { toolInternals, type ParsedArguments } from '../../agent/tool.ts';
+import { AgentsError, UserError } from '../../base/errors.ts';
+import { getLogger } from '../../base/logger.ts';
+import { contextInternals } from '../../state/context.ts';
+import { ToolApprovalItem } from '../../state/decisions.ts';
+import { applyDecision } from '../../state/decide.ts';
+
+/** Whether a call may run. */
+export type Verdict =
+  /** `parsed`: its arguments, where the gate had to read them. */
+  | { readonly type: 'run'; readonly parsed: ParsedArguments | undefined }
+  | { readonly type: 'reject'; readonly message: string | undefined }
+  | { readonly type: 'wait'; readonly item: ToolApprovalItem };
+
+const free: Verdict = { type: 'run', parsed: undefined };
+
+/**
+ * The gate of one call (STATE-103): a stored decision wins; then the tool's policy; then a decision that was made
+ * meanwhile; then `onApproval`; else the call waits. No call waits for the gate of another.
+ *
+ * @param waiting the item with which the call waits since an earlier pass
+ */
+export async function gate(call: PlannedFunctionCall, tool: FunctionTool<never> | undefined, waiting: ToolApprovalItem | undefined, pass: Pass, env: RunEnv): Promise<Verdict> {
+  const stored = storedVerdict(call, pass);
+  if (stored) return stored;
+  // A tool that is gone can neither run nor be judged; its waiting item is not lost.
+  if (tool === undefined) return waiting ? { type: 'wait', item: waiting } : free;
+  const { needsApproval, parse } = toolInternals(tool);
+  if (needsApproval === false) return free;
+  const parsed = parse(call.call.arguments);
+  if (!parsed.ok) return waiting ? { type: 'wait', item: waiting } : { type: 'run', parsed };
+  const needed = needsApproval === true || (await askPolicy(call, tool, pass, env));
+  const meanwhile = storedVerdict(call, pass);
+  if (meanwhile) return meanwhile;
+  if (!needed) return { type: 'run', parsed };
+  const item = waiting ?? new ToolApprovalItem(pass.agent, call.call, { toolOrigin: tool.origin, lookupKey: call.lookupKey });
+  await askProgram(item, pass, env);
+  return storedVerdict(call, pass) ?? { type: 'wait', item };
+}
+
+function storedVerdict(call: PlannedFunctionCall, pass: Pass): Verdict | undefined {
+  if (call.lookupKey === undefined) return undefined;
+  const { approvals, ledger } = contextInternals(pass.record.context);
+  const decision = approvals.decisionFor({ owner: pass.agent, lookupKey: call.lookupKey, identity: call.identity }, ledger);
+  if (decision === undefined) return undefined;
+  return decision.approved ? free : { type: 'reject', message: decision.message };
+}
+
+/** The policy judges a copy of its own of what `execute` would get, so that it cannot change what runs. */
+async function askPolicy(call: PlannedFunctionCall, tool: FunctionTool<never>, pass: Pass, env: RunEnv): Promise<boolean> {
+  const { needsApproval, parse } = toolInternals(tool);
+  try {
+    if (typeof needsApproval !== 'function') throw policyKind(tool, needsApproval);
+    const copy = parse(call.call.arguments);
+    const answer: unknown = copy.ok ? await env.control.race(Promise.resolve(needsApproval(env.context as never, copy.value as never, call.call.call_id))) : true;
+    if (typeof answer !== 'boolean') throw policyKind(tool, answer);
+    return answer;
+  } catch (error) {
+    env.control.throwIfAborted();
+    if (error instanceof AgentsError) throw error;
+    if (pass.fresh) throw new UserError(`\`needsApproval\` of the tool ${tool.qualifiedName} failed.`, { cause: error });
+    getLogger().error(`\`needsApproval\` of the tool ${tool.qualifiedName} failed; the call waits for a person.`);
+    return true;
+  }
+}
+
+function policyKind(tool: FunctionTool<never>, received: unknown): UserError {
+  return new UserError(`\`needsApproval\` of the tool ${tool.qualifiedName} must be true, false, or a function that says true or false, not ${received === null ? 'null' : `a ${typeof received}`}.`, {
+    code: 'needs_approval_type',
+  });
+}
+
+/** `onApproval` of the run: its answer is recorded like one that a person gave. */
+async function askProgram(item: ToolApprovalItem, pass: Pass, env: RunEnv): Promise<void> {
+  const { onApproval } = env.options;
+  if (onApproval === undefined) return;
+  try {
+    const decision = await env.control.race(Promise.resolve(onApproval(env.context as never, item)));
+    if (decision !== undefined) applyDecision(pass.record, item, decision);
+  } catch (error) {
+    env.control.throwIfAborted();
+    if (pass.fresh) throw error;
+    getLogger().error('`onApproval` failed; the call waits for a person.');
+  }
+}

@@ -1,0 +1,25 @@
+import type { AgentInputItem } from '../../items/items.ts';
+import type { StateRecord } from '../../state/record.ts';
+import { dedupeInput, inputToList } from '../../items/convert.ts';
+import { convertedItem } from '../../items/items.ts';
+
+/**
+ * The list that the model sees: the record's input, then its items. An item is converted once, when the list first
+ * reaches it; a turn costs what is new in it and one slice of pointers.
+ */
+export class ModelInput {
+  #list: AgentInputItem[] | undefined;
+  #taken = 0;
+
+  /** A new array each time, of objects that nobody changes. */
+  next(record: StateRecord): AgentInputItem[] {
+    const list = (this.#list ??= [...dedupeInput(inputToList(record.input))]);
+    const items = record.generatedItems;
+    for (; this.#taken < items.length; this.#taken += 1) {
+      const item = items[this.#taken];
+      const converted = item && convertedItem(item, record.reasoningItemIdPolicy);
+      if (converted) list.push(converted);
+    }
+    return list.slice();
+  }
+}

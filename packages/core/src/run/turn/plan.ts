@@ -1,0 +1,48 @@
+import type { CallIdentity } from '../../state/identity.ts';
+import type { InvocationLedger } from '../../state/ledger.ts';
+import { executedUncommitted } from '../../state/ledger.ts';
+import { withoutRepeats, type Classified, type FunctionCall } from './classify.ts';
+
+/** A function call with the row that the ledger has for it. */
+export interface PlannedFunctionCall extends FunctionCall {
+  /** `undefined`: no decision can ever match the call. */
+  readonly identity: CallIdentity | undefined;
+}
+
+export interface Plan {
+  readonly classified: Classified;
+  /** Calls to work on, in the order of the response. */
+  readonly calls: readonly PlannedFunctionCall[];
+  /** Exact repeats were left out. */
+  readonly dropped: boolean;
+}
+
+/**
+ * Opens a row for each new call of a response before anything of it starts. Exact repeats of calls that the run knows are
+ * dropped: their output stands.
+ * @throws ModelBehaviorError `call_id_empty`, `call_id_reused`, `call_executed_uncommitted`
+ */
+export function planResponse(classified: Classified, ledger: InvocationLedger): Plan {
+  if (classified.calls.length === 0) return { classified, calls: [], dropped: false };
+  const planned = ledger.plan(classified.calls);
+  const repeats = new Set<FunctionCall>();
+  const calls: PlannedFunctionCall[] = [];
+  const doubtful: string[] = [];
+  classified.calls.forEach((call, index) => {
+    const row = planned[index];
+    if (row === undefined || row.status === 'duplicate' || row.status === 'completed') repeats.add(call);
+    else if (row.status === 'executed') doubtful.push(row.callId);
+    else calls.push({ ...call, identity: row.identity });
+  });
+  if (doubtful.length > 0) throw executedUncommitted(doubtful);
+  return { classified: withoutRepeats(classified, repeats), calls, dropped: repeats.size > 0 };
+}
+
+/**
+ * What is left of a stored response. A call that was started and not finished is in doubt and is never just run again.
+ * @throws ModelBehaviorError as `planResponse`
+ */
+export function planResume(stored: readonly FunctionCall[], ledger: InvocationLedger): readonly PlannedFunctionCall[] {
+  const classified: Classified = { items: [], calls: stored, unknownTypes: [] };
+  return planResponse(classified, ledger).calls;
+}

@@ -1,0 +1,127 @@
+import type { AnyAgent } from '../../agent/agent.ts';
+import type { ResolvedOutput } from '../../agent/output.ts';
+import type { FunctionTool } from '../../agent/tool.ts';
+import type { AgentInputItem } from '../../items/items.ts';
+import type { Model, ModelSettings } from '../../models/model.ts';
+import type { StateRecord } from '../../state/record.ts';
+import type { RunEnv } from '../env.ts';
+import type { CallModelInputFilter } from '../options.ts';
+import type { ToolTable } from './classify.ts';
+import { agentInternals } from '../../agent/agent.ts';
+import { enabledTools } from '../../agent/enabled.ts';
+import { resolveInstructions } from '../../agent/instructions.ts';
+import { getDefaultModelSettings } from '../../agent/model-defaults.ts';
+import { resolveOutput } from '../../agent/output.ts';
+import { UserError } from '../../base/errors.ts';
+import { dedupeInput } from '../../items/convert.ts';
+import { needsPromptCacheKey, withPromptCacheKey } from '../../models/cache-key.ts';
+import { resolveModel } from '../../models/resolve.ts';
+import { mergeSettings } from '../../models/settings.ts';
+import { contextInternals } from '../../state/context.ts';
+import { callHooks } from '../hooks.ts';
+
+/** What one model call is made of. */
+export interface PreparedCall {
+  readonly agent: AnyAgent;
+  readonly tools: readonly FunctionTool<never>[];
+  readonly table: ToolTable;
+  readonly output: ResolvedOutput;
+  readonly model: Model;
+  readonly settings: ModelSettings;
+  readonly implicitSettings: readonly (keyof ModelSettings)[] | undefined;
+  readonly instructions: string | undefined;
+  readonly input: readonly AgentInputItem[];
+}
+
+/** Steps 5 to 15 of a turn (RUN-401): everything up to the request. */
+export async function prepareCall(record: StateRecord, env: RunEnv): Promise<PreparedCall> {
+  const agent = record.currentAgent;
+  const { context, control } = env;
+  const turnInput = env.modelInput.next(record);
+  contextInternals(context).turnInput = turnInput;
+  if (env.startHooksDue) {
+    env.startHooksDue = false;
+    await callHooks(
+      record,
+      env,
+      (hooks) => hooks.onAgentStart?.(context as never, agent),
+      (hooks) => hooks.onStart?.(context as never, agent),
+    );
+  }
+  const tools = await collectTools(record, env);
+  const instructions = await control.race(resolveInstructions(agent, context));
+  const output = resolveOutput(agent);
+  const model = await control.race(Promise.resolve(resolveModel({ runModel: env.options.model, provider: env.options.modelProvider, agent })));
+  const { settings, implicit } = settingsOfTurn(record, env, model);
+  const seen = await filterInput(record, env, { input: turnInput, instructions });
+  await callHooks(
+    record,
+    env,
+    (hooks) => hooks.onLlmStart?.(context as never, agent, seen.instructions, seen.input),
+    (hooks) => hooks.onLlmStart?.(context as never, agent, seen.instructions, seen.input),
+  );
+  await env.session?.writeInput();
+  return {
+    agent,
+    tools: tools.list,
+    table: tools.table,
+    output,
+    model,
+    settings,
+    implicitSettings: implicit,
+    instructions: seen.instructions,
+    input: seen.input,
+  };
+}
+
+export interface CollectedTools {
+  readonly list: readonly FunctionTool<never>[];
+  readonly table: ToolTable;
+}
+
+/** The tools of today: enabled ones, one per name. */
+export async function collectTools(record: StateRecord, env: RunEnv): Promise<CollectedTools> {
+  const agent = record.currentAgent;
+  const policy = env.options.toolNameCollisionPolicy;
+  const list = await env.control.race(enabledTools(agent, env.context, policy, (name, text) => env.warnOnce(`collision:${name}`, text)));
+  env.spans.describeAgent(list);
+  return { list, table: new Map(list.map((tool) => [tool.name, tool])) };
+}
+
+/** The agent's settings, else those that suit the model's name, with the run's laid over them (MODEL-207). */
+function settingsOfTurn(record: StateRecord, env: RunEnv, model: Model): { readonly settings: ModelSettings; readonly implicit: readonly (keyof ModelSettings)[] | undefined } {
+  const agent = record.currentAgent;
+  const { settings: own } = agentInternals(agent);
+  const { modelSettings: given, model: runModel } = env.options;
+  const named = runModel ?? agent.model;
+  const base = own ?? (typeof named === 'object' ? {} : getDefaultModelSettings(named));
+  let settings = given === undefined ? base : mergeSettings(base, given);
+  env.storeSetting = settings.store ?? undefined;
+  // A forced choice is forgotten once the agent used a tool, so that a run can end.
+  const used = (record.toolUse.get(agent)?.size ?? 0) > 0;
+  if (used && agent.resetToolChoice && settings.toolChoice !== undefined) settings = { ...settings, toolChoice: undefined };
+  if (needsPromptCacheKey(model, settings)) settings = withPromptCacheKey(settings, (record.promptCacheKey ??= env.cacheKey()));
+  const implicit = own === undefined ? (Object.keys(base) as (keyof ModelSettings)[]).filter((key) => given?.[key] === undefined) : undefined;
+  return { settings, implicit: implicit?.length ? implicit : undefined };
+}
+
+/** `callModelInputFilter`, when there is one: what it returns is what this call sees, and nothing else changes. */
+async function filterInput(
+  record: StateRecord,
+  env: RunEnv,
+  modelData: { readonly input: readonly AgentInputItem[]; readonly instructions: string | undefined },
+): Promise<{ readonly input: readonly AgentInputItem[]; readonly instructions: string | undefined }> {
+  const filter = env.options.callModelInputFilter as CallModelInputFilter | undefined;
+  if (filter === undefined) return modelData;
+  let filtered: unknown;
+  try {
+    filtered = await env.control.race(Promise.resolve(filter({ modelData, agent: record.currentAgent, context: env.context })));
+  } catch (error) {
+    env.spans.fail('Error in call_model_input_filter', { exception: error });
+    throw error;
+  }
+  const { input, instructions } = (filtered ?? {}) as { input?: unknown; instructions?: unknown };
+  if (!Array.isArray(input)) throw new UserError('callModelInputFilter must return model input data: { input: […], instructions }.');
+  if (instructions !== undefined && typeof instructions !== 'string') throw new UserError('callModelInputFilter must return `instructions` as a string, or leave them out.');
+  return { input: dedupeInput(input as AgentInputItem[]), instructions };
+}

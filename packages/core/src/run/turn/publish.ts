@@ -1,0 +1,81 @@
+import type { RunItem } from '../../items/items.ts';
+import type { RunEnv } from '../env.ts';
+import type { Pass } from './pass.ts';
+import { getLogger } from '../../base/logger.ts';
+import { itemEvent } from '../events.ts';
+
+/** Announces items in order; `position` is where the first of them stands, or will stand, in `newItems`. */
+export function announce(items: readonly RunItem[], position: number, env: RunEnv): void {
+  const { emit } = env;
+  if (emit === undefined) return;
+  items.forEach((item, index) => {
+    const event = itemEvent(item, position + index);
+    if (event) emit(event);
+  });
+}
+
+/** What a pass adds to the history that people and sessions see. */
+export interface Publication {
+  readonly items: readonly RunItem[];
+  /** Announces the local results among them; items of the response were announced with it. */
+  announce(env: RunEnv): void;
+}
+
+/** Makes the items of a pass public. */
+export function publish(pass: Pass): Publication {
+  const { record, processed } = pass;
+  const items = pass.unpublished();
+  const position = record.sessionItems.length;
+  record.sessionItems.push(...items);
+  const announced = new Set<RunItem>(processed.newItems);
+  return {
+    items,
+    announce: (env) => {
+      items.forEach((item, index) => {
+        if (!announced.has(item)) announce([item], position + index, env);
+      });
+    },
+  };
+}
+
+/**
+ * A fresh turn failed after some of its calls had ended: their pairs are kept, so that nothing that was done is lost
+ * (RUN-509). Kept are calls with an output, completed work of the provider, and the reasoning directly before what is kept.
+ */
+export async function keepFinished(pass: Pass, env: RunEnv): Promise<void> {
+  if (!pass.fresh || env.control.error) return;
+  const outputs = pass.record.generatedItems.slice(pass.start).filter((item) => item.type === 'tool_call_output_item' && !pass.processed.newItems.includes(item));
+  const done = new Set(outputs.map((item) => (item.type === 'tool_call_output_item' ? item.callId : undefined)));
+  const kept: RunItem[] = [];
+  let reasoning: RunItem[] = [];
+  for (const item of pass.processed.newItems) {
+    if (item.type === 'reasoning_item') reasoning.push(item);
+    else {
+      if (isFinished(item, done)) kept.push(...reasoning, item);
+      reasoning = [];
+    }
+  }
+  kept.push(...outputs);
+  if (kept.length === 0) return;
+  const position = pass.record.sessionItems.length;
+  pass.record.sessionItems.push(...kept);
+  announce(outputs, position + kept.length - outputs.length, env);
+  env.deliverQueued = true;
+  try {
+    await env.session?.writeTurn(kept, { responseId: pass.response.responseId, store: env.storeSetting, hasLocalToolOutputs: true });
+  } catch {
+    getLogger().error('What a failed turn had finished could not be stored in the session; the state keeps it for a resume.');
+  }
+}
+
+function isFinished(item: RunItem, done: ReadonlySet<string | undefined>): boolean {
+  switch (item.type) {
+    case 'tool_call_item':
+      return item.rawItem.type === 'function_call' ? done.has(item.callId) : (item.rawItem as { status?: unknown }).status === 'completed';
+    case 'tool_search_call_item':
+    case 'tool_search_output_item':
+      return (item.rawItem as { status?: unknown }).status === 'completed';
+    default:
+      return false;
+  }
+}

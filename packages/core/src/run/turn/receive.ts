@@ -1,0 +1,76 @@
+import type { ModelResponse } from '../../models/model.ts';
+import type { ProcessedResponse, StateRecord } from '../../state/record.ts';
+import type { RunEnv } from '../env.ts';
+import type { PreparedCall } from './prepare.ts';
+import { AgentsError } from '../../base/errors.ts';
+import { contextInternals } from '../../state/context.ts';
+import { callHooks } from '../hooks.ts';
+import { classify, type Classified } from './classify.ts';
+import { toolNotFound } from './execute.ts';
+import { planResponse, type Plan } from './plan.ts';
+import { announce } from './publish.ts';
+
+export interface Received {
+  readonly plan: Plan;
+  readonly processed: ProcessedResponse;
+}
+
+/** Steps 18 to 22 of a turn (RUN-401): what the response asks for, told to readers and hooks before anything of it runs. */
+export async function receive(response: ModelResponse, prepared: PreparedCall, record: StateRecord, env: RunEnv): Promise<Received> {
+  let plan: Plan;
+  try {
+    plan = understand(response, prepared, env);
+  } catch (error) {
+    if (!suppressesHooks(error)) await llmEnd(response, record, env);
+    throw error;
+  }
+  announce(plan.classified.items, record.sessionItems.length, env);
+  await llmEnd(response, record, env);
+  const toolsUsed = toolNames(plan.classified);
+  trackUse(record, toolsUsed);
+  const functions = plan.calls.flatMap(({ call, tool }) => (tool ? [{ call, tool: descriptor(tool) }] : []));
+  return { plan, processed: { newItems: plan.classified.items, toolsUsed, functions, foreign: {} } };
+}
+
+function understand(response: ModelResponse, prepared: PreparedCall, env: RunEnv): Plan {
+  const classified = classify(response, prepared.agent, prepared.table);
+  for (const type of classified.unknownTypes) env.warnOnce(`item type ${type}`, `The model sent an output item of the unknown type ${type}; it is left out.`);
+  const plan = planResponse(classified, contextInternals(env.context).ledger);
+  const missing = plan.calls.find(({ tool }) => tool === undefined);
+  if (missing && env.options.toolNotFoundBehavior === 'raise_error') {
+    env.spans.fail('Tool not found', { tool_name: missing.call.name });
+    throw toolNotFound(missing.call.name, prepared.agent.name);
+  }
+  return plan;
+}
+
+/** A response whose call ids are unusable is not the end of a model call that hooks could make sense of (STATE-158). */
+function suppressesHooks(error: unknown): boolean {
+  return error instanceof AgentsError && ['call_id_reused', 'call_id_empty', 'call_executed_uncommitted'].includes(error.code);
+}
+
+async function llmEnd(response: ModelResponse, record: StateRecord, env: RunEnv): Promise<void> {
+  const agent = record.currentAgent;
+  await callHooks(
+    record,
+    env,
+    (hooks) => hooks.onLlmEnd?.(env.context as never, agent, response),
+    (hooks) => hooks.onLlmEnd?.(env.context as never, agent, response),
+  );
+}
+
+/** One name per call, that of the wire; of the provider's tools the name of their kind. */
+function toolNames({ items }: Classified): string[] {
+  return items.flatMap((item) => (item.type === 'tool_call_item' && item.toolName !== undefined ? [item.toolName] : []));
+}
+
+function trackUse(record: StateRecord, names: readonly string[]): void {
+  if (names.length === 0) return;
+  const used = record.toolUse.get(record.currentAgent) ?? new Set();
+  for (const name of names) used.add(name);
+  record.toolUse.set(record.currentAgent, used);
+}
+
+function descriptor(tool: NonNullable<Plan['calls'][number]['tool']>): ProcessedResponse['functions'][number]['tool'] {
+  return { name: tool.name, description: tool.description, paramsJsonSchema: tool.paramsJsonSchema as never, lookupKey: { kind: 'bare', name: tool.name } };
+}

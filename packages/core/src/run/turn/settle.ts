@@ -1,0 +1,93 @@
+import type { AnyAgent, FunctionToolResult, ToolUseBehavior } from '../../agent/agent.ts';
+import type { ResolvedOutput } from '../../agent/output.ts';
+import type { FunctionTool } from '../../agent/tool.ts';
+import type { RunItem } from '../../items/items.ts';
+import type { Step } from '../../state/record.ts';
+import type { RunEnv } from '../env.ts';
+import type { ToolTable } from './classify.ts';
+import type { Pass } from './pass.ts';
+import { toolOutputText } from '../../agent/tool-output.ts';
+import { ModelRefusalError, UserError } from '../../base/errors.ts';
+
+const runAgain: Step = { type: 'run_again' };
+
+/**
+ * What becomes of a response whose calls are done: a call still waits, a tool ends the run, the message is the answer, or
+ * the model is asked again (RUN-501).
+ */
+export async function settle(pass: Pass, tools: ToolTable, output: ResolvedOutput, env: RunEnv): Promise<Step> {
+  const waiting = stillWaiting(pass);
+  if (waiting.length > 0) return { type: 'interruption', interruptions: waiting, responseAccepted: false, llmEndHooksStarted: true };
+  const functionCalls = pass.processed.newItems.some((item) => item.type === 'tool_call_item' && item.rawItem.type === 'function_call');
+  if (functionCalls) return (await toolsOutput(pass, tools, output, env)) ?? runAgain;
+  return pass.dropped ? repeatedOutput(pass, output) : messageOutput(pass.processed.newItems, output);
+}
+
+/** Waiting items of this pass in call order, then those that it could not work on. */
+function stillWaiting(pass: Pass): Extract<Step, { type: 'interruption' }>['interruptions'] {
+  const { step } = pass.record;
+  const earlier = step.type === 'interruption' ? step.interruptions : [];
+  const own = new Set(pass.calls.map(({ call }) => call.call_id));
+  return [...pass.waiting(), ...earlier.filter((item) => item.agent !== pass.agent || !own.has(item.callId))];
+}
+
+// ---- tools that end the run
+
+async function toolsOutput(pass: Pass, tools: ToolTable, output: ResolvedOutput, env: RunEnv): Promise<Step | undefined> {
+  const behavior: ToolUseBehavior<never> = pass.agent.toolUseBehavior;
+  if (behavior === 'run_llm_again') return undefined;
+  const results = functionResults(pass, tools);
+  if (results.length === 0) return undefined;
+  const ending = await endingOutput(behavior, results, pass.agent, env);
+  return ending && { type: 'final_output', output: output.type === 'text' ? toolOutputText(ending.value) : ending.value };
+}
+
+/** Outputs of all function calls of the response in call order, whichever pass made them; rejection texts count too. */
+function functionResults(pass: Pass, tools: ToolTable): FunctionToolResult[] {
+  const results = new Map<string, FunctionToolResult['runItem']>();
+  for (const item of pass.record.generatedItems.slice(pass.start)) if (item.type === 'tool_call_output_item' && item.callId !== undefined) results.set(item.callId, item);
+  return pass.processed.newItems.flatMap((item) => {
+    if (item.type !== 'tool_call_item' || item.rawItem.type !== 'function_call') return [];
+    const tool: FunctionTool<never> | undefined = item.rawItem.namespace ? undefined : tools.get(item.rawItem.name);
+    const runItem = results.get(item.rawItem.call_id);
+    return tool && runItem ? [{ tool, output: runItem.output, runItem }] : [];
+  });
+}
+
+async function endingOutput(behavior: Exclude<ToolUseBehavior<never>, 'run_llm_again'>, results: readonly FunctionToolResult[], agent: AnyAgent, env: RunEnv): Promise<{ readonly value: unknown } | undefined> {
+  if (behavior === 'stop_on_first_tool') return results[0] && { value: results[0].output };
+  if (typeof behavior === 'object') {
+    const { stopAtToolNames } = behavior;
+    const result = results.find(({ tool }) => stopAtToolNames.includes(tool.name) || stopAtToolNames.includes(tool.qualifiedName));
+    return result && { value: result.output };
+  }
+  const decided: unknown = await env.control.race(Promise.resolve(behavior(env.context as never, results)));
+  const { isFinalOutput, finalOutput } = (decided ?? {}) as { isFinalOutput?: unknown; finalOutput?: unknown };
+  if (typeof isFinalOutput !== 'boolean') throw new UserError(`The function \`toolUseBehavior\` of agent ${agent.name} must return { isFinalOutput: true or false, finalOutput }.`);
+  return isFinalOutput ? { value: finalOutput } : undefined;
+}
+
+// ---- messages that end the run
+
+/** A response that only repeated calls whose outputs stand has nothing to end with, unless a message is with them. */
+function repeatedOutput(pass: Pass, output: ResolvedOutput): Step {
+  return pass.processed.newItems.some((item) => item.type === 'message_output_item') ? messageOutput(pass.processed.newItems, output) : runAgain;
+}
+
+/** The last message is the answer (RUN-601 to 605). @throws ModelRefusalError, ModelBehaviorError */
+function messageOutput(items: readonly RunItem[], output: ResolvedOutput): Step {
+  const message = items.findLast((item) => item.type === 'message_output_item');
+  // Work of the provider without a word about it: the model has not answered yet.
+  if (message === undefined && items.some((item) => item.type === 'tool_call_item')) return runAgain;
+  let text = '';
+  for (const part of message?.rawItem.content ?? []) {
+    if (part.type === 'refusal' && part.refusal) throw refusal(part.refusal);
+    if (part.type === 'output_text') text += part.text ?? '';
+  }
+  if (output.type === 'text') return { type: 'final_output', output: text };
+  return text === '' ? runAgain : { type: 'final_output', output: output.parse(text) };
+}
+
+function refusal(text: string): ModelRefusalError {
+  return new ModelRefusalError(`The model refused to answer: ${text}`, { refusal: text });
+}

@@ -1,0 +1,20 @@
+import type { AgentInputItem } from '../items/items.ts';
+import type { JsonObject } from '../items/wire.ts';
+
+/** A batch that is, or may be, missing in the session: `pending_session_write` of the JSON (STATE §11.2). */
+export interface PendingWrite {
+  readonly sessionId: string;
+  /** Exactly as they are stored. */
+  readonly items: readonly AgentInputItem[];
+  /** Raw digests of the tail before the append; `null`: the append never began. */
+  before: readonly string[] | null;
+  readonly persistedCount: number;
+  readonly responseId: string | null;
+  readonly store: boolean | null;
+  readonly hasLocalToolOutputs: boolean;
+  acknowledged: boolean;
+  /** First item's position in the run and the turn (0: the run's input), for the operation id (SESS-101). Absent after a restore. */
+  readonly position?: { readonly turn: number; readonly firstItemIndex: number } | undefined;
+  /** Members whose subject is not built here (held batches, compaction), verbatim. */
+  readonly foreign: JsonObject;
+}
