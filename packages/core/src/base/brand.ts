@@ -1,8 +1,6 @@
 /**
  * Key of everything internal on objects that users hold (agents, tools, states, contexts, items, errors). Registered, so
  * two installed copies of the package understand each other; the version changes when what stands behind it does.
- *
- * @internal
  */
 export const internal: unique symbol = Symbol.for('@agents/core/internal/1');
 
@@ -17,8 +15,6 @@ interface Class {
  *
  * A brand belongs to one class: subclasses without a brand of their own (those of users) keep the plain meaning of
  * `instanceof`.
- *
- * @internal
  */
 export function brand(target: Class, name: string): void {
   const mark = Symbol.for(`@agents/core/brand/${name}`);

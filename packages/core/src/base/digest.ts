@@ -5,13 +5,13 @@ type Hash = (text: string, encoding: Encoding) => string;
 
 let hash: Hash | undefined;
 
-/** SHA-256 of the UTF-8 bytes of `text`, 64 lower-case hex digits. @internal */
+/** SHA-256 of the UTF-8 bytes of `text`, 64 lower-case hex digits. */
 export function sha256Hex(text: string): string {
   hash ??= nativeHash() ?? portableHash;
   return hash(text, 'hex');
 }
 
-/** SHA-256 of the UTF-8 bytes of `text`, 43 characters of base64url without padding. @internal */
+/** SHA-256 of the UTF-8 bytes of `text`, 43 characters of base64url without padding. */
 export function sha256Base64Url(text: string): string {
   hash ??= nativeHash() ?? portableHash;
   return hash(text, 'base64url');
@@ -29,7 +29,7 @@ function nativeHash(): Hash | undefined {
   }
 }
 
-/** For runtimes without Node's crypto. @internal */
+/** For runtimes without Node's crypto. */
 export const portableHash: Hash = (text, encoding) => {
   const bytes = sha256(new TextEncoder().encode(text));
   if (encoding === 'hex') return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');

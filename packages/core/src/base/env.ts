@@ -1,8 +1,6 @@
 /**
  * An environment variable as it stands there, `undefined` where it, the permission to read it or the whole environment
  * is missing. Nothing is read when a module is imported, and nothing is cached here.
- *
- * @internal
  */
 export function env(name: string): string | undefined {
   try {
@@ -15,8 +13,6 @@ export function env(name: string): string | undefined {
 
 /**
  * A flag: its value in lower case is one of `truthy`; `unset` when the variable is missing.
- *
- * @internal
  */
 export function envFlag(name: string, unset: boolean, truthy: readonly string[] = ['true', '1']): boolean {
   const value = env(name);

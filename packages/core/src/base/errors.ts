@@ -334,8 +334,6 @@ function defineError(
  * Puts a run's data on the error that leaves it, and returns what to throw: the same object, or an `AgentsError` with it
  * as `cause` when the thrown value can carry nothing (a primitive, a non-extensible object). Functions are called when
  * `runData` or `state` is first read, so freeze what they close over. An error that has data keeps it.
- *
- * @internal
  */
 export function attachRunData(error: unknown, source: RunDataSource): unknown {
   if (attachData(error, source)) return error;
@@ -346,7 +344,7 @@ export function attachRunData(error: unknown, source: RunDataSource): unknown {
   return wrapped;
 }
 
-/** Makes sure that the error never gets `runData` or `state` (RUN-1806); returns it. @internal */
+/** Makes sure that the error never gets `runData` or `state` (RUN-1806); returns it. */
 export function withoutRunData<E extends object>(error: E): E {
   attachData(error, { runData: undefined, state: undefined });
   return error;

@@ -8,8 +8,6 @@ let next = POOL_BYTES;
  * `bytes` random bytes (1 to 64) as lower-case hex, from the platform's cryptographic source. The bytes come from a pool,
  * since a call of the source costs more than a hundred ids; the pool is made at the first call (some runtimes have no
  * randomness while modules load).
- *
- * @internal
  */
 export function randomHex(bytes: number): string {
   if (pool === undefined || next + bytes > POOL_BYTES) {

@@ -1,10 +1,8 @@
-/** Node's `util.inspect`, as it hands itself to a custom inspection; missing on some runtimes. @internal */
+/** Node's `util.inspect`, as it hands itself to a custom inspection; missing on some runtimes. */
 export type Inspect = (value: unknown, options: object) => string;
 
 /**
  * Says how `console.log` and `util.inspect` of Node, Bun and Deno show instances of a class.
- *
- * @internal
  */
 export function defineInspect<T extends object>(
   target: { readonly prototype: T },

@@ -1,9 +1,9 @@
 import { pythonNumber, quote, quoteAscii, sortedKeys } from './json.ts';
 
-/** Levels that every encoder here writes; deeper values (and cycles, which have no end) are refused. @internal */
+/** Levels that every encoder here writes; deeper values (and cycles, which have no end) are refused. */
 export const MAX_JSON_DEPTH = 500;
 
-/** A value that JSON can't hold, or not losslessly. The message has the place and the kind, never the value. @internal */
+/** A value that JSON can't hold, or not losslessly. The message has the place and the kind, never the value. */
 export class JsonEncodeError extends Error {
   /** `content[0].text`; empty for the value itself. */
   readonly path: string;
@@ -29,7 +29,7 @@ interface Format {
 
 const UTF8: (text: string) => string = JSON.stringify;
 
-/** The text that `canonicalJson` takes as it is: canonical JSON made elsewhere (from source text, with its numbers). @internal */
+/** The text that `canonicalJson` takes as it is: canonical JSON made elsewhere (from source text, with its numbers). */
 export class CanonicalText {
   readonly text: string;
 
@@ -43,7 +43,6 @@ export class CanonicalText {
  * strings, finite numbers, booleans and null; `toJSON` is called; `undefined` members are dropped.
  *
  * @throws JsonEncodeError
- * @internal
  */
 export function encodeJson(value: unknown, options: { style?: 'compact' | 'spaced'; ascii?: boolean } = {}): string {
   const { style = 'compact', ascii = true } = options;
@@ -55,7 +54,6 @@ export function encodeJson(value: unknown, options: { style?: 'compact' | 'space
  * a `1.0` that Python kept as a float has another digest there.
  *
  * @throws JsonEncodeError when it is nested deeper than 500 levels
- * @internal
  */
 export function pythonJson(value: unknown): string {
   return encode(value, DIGEST);
@@ -66,7 +64,6 @@ export function pythonJson(value: unknown): string {
  * JavaScript; put text of `canonicalizeJsonText` into it as `CanonicalText` where the digits of the source count.
  *
  * @returns `undefined` when there is none: a lone surrogate, or nested deeper than 500 levels
- * @internal
  */
 export function canonicalJson(value: unknown): string | undefined {
   try {

@@ -7,7 +7,6 @@ import type { JsonObject } from '../items/wire.ts';
  * `Infinity` and `-Infinity` are read too. Lone surrogates stay in the text; see `hasLoneSurrogate`.
  *
  * @returns `undefined` when the text is no JSON, or nested deeper than 500 levels
- * @internal
  */
 export function canonicalizeJsonText(text: string): string | undefined {
   const reader = new Reader(text);
@@ -20,7 +19,6 @@ export function canonicalizeJsonText(text: string): string | undefined {
  * `Infinity`, `-Infinity`) become `null`. A member named `__proto__` is data.
  *
  * @returns `undefined` when it is corrupt, or no object
- * @internal
  */
 export function decodeJson(text: string): JsonObject | undefined {
   const value = parse(text) ?? parse(withoutBareNumbers(text));

@@ -1,9 +1,9 @@
-/** Any object that is no array: what may have members. @internal */
+/** Any object that is no array: what may have members. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Python's `repr` of a float; digits are the shortest that read back as the same number, as in JavaScript. @internal */
+/** Python's `repr` of a float; digits are the shortest that read back as the same number, as in JavaScript. */
 export function pythonFloat(value: number): string {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? 'NaN' : value > 0 ? 'Infinity' : '-Infinity';
   const sign = value < 0 || Object.is(value, -0) ? '-' : '';
@@ -22,8 +22,6 @@ export function pythonFloat(value: number): string {
 /**
  * A JavaScript number as Python prints it. What the source said is lost here: `1.0` became the integer 1 and `-0.0` is
  * taken for 0. From 1e21 on JavaScript has no digits of integers any more, so these count as floats.
- *
- * @internal
  */
 export function pythonNumber(value: number): string {
   return Number.isInteger(value) && Math.abs(value) < 1e21 ? String(value) : pythonFloat(value);
@@ -32,12 +30,11 @@ export function pythonNumber(value: number): string {
 const LONE_SURROGATE = /\p{Surrogate}/u;
 const SURROGATE_UNIT = /[\ud800-\udfff]/;
 
-/** @internal */
 export function hasLoneSurrogate(text: string): boolean {
   return LONE_SURROGATE.test(text);
 }
 
-/** Keys in the order of their Unicode code points, as Python sorts (JavaScript's own order differs beyond U+FFFF). @internal */
+/** Keys in the order of their Unicode code points, as Python sorts (JavaScript's own order differs beyond U+FFFF). */
 export function sortedKeys(keys: string[]): string[] {
   return keys.sort(keys.some((key) => SURROGATE_UNIT.test(key)) ? byCodePoint : undefined);
 }
@@ -54,7 +51,7 @@ function byCodePoint(a: string, b: string): number {
   return left.length - right.length;
 }
 
-/** A string as Python's `json.dumps(…, ensure_ascii=False)` writes it: lone surrogates stay as they are. @internal */
+/** A string as Python's `json.dumps(…, ensure_ascii=False)` writes it: lone surrogates stay as they are. */
 export function quote(text: string): string {
   if (!hasLoneSurrogate(text)) return JSON.stringify(text);
   // JSON.stringify would escape them; what is between them it may do.
@@ -65,7 +62,7 @@ export function quote(text: string): string {
 const NOT_PRINTABLE_ASCII = /[^ -~]/;
 const ALL_NOT_PRINTABLE_ASCII = /[^ -~]/g;
 
-/** A string as Python's `json.dumps` writes it: every code unit outside U+0020–U+007E escaped. @internal */
+/** A string as Python's `json.dumps` writes it: every code unit outside U+0020–U+007E escaped. */
 export function quoteAscii(text: string): string {
   const quoted = JSON.stringify(text);
   return NOT_PRINTABLE_ASCII.test(quoted) ? quoted.replace(ALL_NOT_PRINTABLE_ASCII, escapeUnit) : quoted;

@@ -97,8 +97,6 @@ export function getLogger(scope?: string): Logger {
 /**
  * What a log line may say of an exception or a value while its content must not be logged: the name of its class. No
  * getter and no `toString` of the value is called.
- *
- * @internal
  */
 export function className(value: unknown): string {
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null)

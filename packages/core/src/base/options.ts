@@ -1,6 +1,6 @@
 import { UserError } from './errors.ts';
 
-/** What is wrong with a value, as the end of "… must be …" (`a string`); `undefined` when it is fine. @internal */
+/** What is wrong with a value, as the end of "… must be …" (`a string`); `undefined` when it is fine. */
 export type Check = (value: unknown) => string | undefined;
 
 /**
@@ -8,7 +8,6 @@ export type Check = (value: unknown) => string | undefined;
  * whole or as a member means "not given". `where` says whose options these are: `Agent`, `run()`, `tool "refund"`.
  *
  * @throws UserError for anything but an object, unknown keys (with the nearest known one) and values of a wrong kind
- * @internal
  */
 export function checkOptions(
   options: unknown,
@@ -29,7 +28,7 @@ export function checkOptions(
   }
 }
 
-/** Kinds of values for `checkOptions`. @internal */
+/** Kinds of values for `checkOptions`. */
 export const kinds: {
   readonly any: Check;
   readonly string: Check;
@@ -78,7 +77,7 @@ export const kinds: {
     },
 };
 
-/** A value's kind without the value: what error messages may show. @internal */
+/** A value's kind without the value: what error messages may show. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null';
   if (value === undefined) return 'undefined';
@@ -89,7 +88,7 @@ export function kindOf(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
-/** The known name that `name` was probably meant to be. @internal */
+/** The known name that `name` was probably meant to be. */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
   let nearest: string | undefined;
   // A third of the letters may be wrong; case and separators do not count (`max_turns`).

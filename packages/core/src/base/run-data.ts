@@ -13,7 +13,7 @@ interface AttachedData {
   readonly state: RunState | undefined;
 }
 
-/** Where the data comes from: values, or functions that make them when they are first asked for. @internal */
+/** Where the data comes from: values, or functions that make them when they are first asked for. */
 export interface RunDataSource {
   readonly runData: RunErrorDetails | undefined | (() => RunErrorDetails | undefined);
   readonly state: RunState | undefined | (() => RunState | undefined);
@@ -32,8 +32,6 @@ export function getRunErrorState(error: unknown): RunState | undefined {
 /**
  * Puts the data on the error. Data that is there already stays: a nested run's error keeps the inner run's, a redacted
  * one has none. `false` when the thrown value can carry none (a primitive, a non-extensible object).
- *
- * @internal
  */
 export function attachData(error: unknown, source: RunDataSource): boolean {
   if ((typeof error !== 'object' || error === null) && typeof error !== 'function') return false;
@@ -46,7 +44,7 @@ export function attachData(error: unknown, source: RunDataSource): boolean {
   }
 }
 
-/** What was attached to the error itself. @internal */
+/** What was attached to the error itself. */
 export function attachedData(error: unknown): AttachedData | undefined {
   if ((typeof error !== 'object' || error === null) && typeof error !== 'function') return undefined;
   return Object.getOwnPropertyDescriptor(error, DATA)?.value as AttachedData | undefined;
@@ -67,7 +65,7 @@ function lazily(source: RunDataSource): AttachedData {
   };
 }
 
-/** `util.inspect` of an error of ours: as Node shows errors, with `runData` as one line. @internal */
+/** `util.inspect` of an error of ours: as Node shows errors, with `runData` as one line. */
 export function inspectError(error: Error, depth: number, options: object, inspect: Inspect | undefined): string {
   const text =
     inspect === undefined

@@ -33,7 +33,7 @@ export function addUsage(a: Usage, b: Usage): Usage {
   return new UsageAccumulator(a).add(b).read();
 }
 
-/** Sums usage in place; `read` gives the total as a frozen value, the same one until something is added. @internal */
+/** Sums usage in place; `read` gives the total as a frozen value, the same one until something is added. */
 export class UsageAccumulator {
   #total: Usage;
   #requests: number;
@@ -98,7 +98,7 @@ export class UsageAccumulator {
   }
 }
 
-/** The form that states are written in: Python's, with details as lists of one (MODEL-403). @internal */
+/** The form that states are written in: Python's, with details as lists of one (MODEL-403). */
 export function usageToJSON(usage: Usage): JsonObject {
   return {
     requests: usage.requests,
@@ -117,7 +117,7 @@ export function usageToJSON(usage: Usage): JsonObject {
   };
 }
 
-/** Reads what `usageToJSON` and Python write; anything else counts as no usage (no requests, no tokens). @internal */
+/** Reads what `usageToJSON` and Python write; anything else counts as no usage (no requests, no tokens). */
 export function usageFromJSON(json: unknown): Usage {
   return isObject(json) ? toUsage({ ...json, requests: count(json['requests']) }) : NO_USAGE;
 }

@@ -3,7 +3,7 @@ import { isObject } from '../base/json.ts';
 import { pythonJson } from '../base/json-encode.ts';
 import type { AgentInputItem } from './items.ts';
 
-/** `reasoningItemIdPolicy` in effect; `undefined`: none, ids are kept. @internal */
+/** `reasoningItemIdPolicy` in effect; `undefined`: none, ids are kept. */
 export type ReasoningIds = 'preserve' | 'omit' | undefined;
 
 type Wire = Readonly<Record<string, unknown>>;
@@ -16,8 +16,6 @@ const SHELL_OUTPUT_ONLY = ['status', 'shell_output', 'provider_data'] as const;
 /**
  * A wire object as model input (RUN-1102): a new object without `created_by`, a null `status` and members of the SDK's own.
  * Its parts are those of the original, which is never changed.
- *
- * @internal
  */
 export function toInputItem(rawItem: unknown): AgentInputItem {
   const item: Record<string, unknown> = { ...(rawItem as Wire) };
@@ -31,14 +29,14 @@ export function toInputItem(rawItem: unknown): AgentInputItem {
   return item as unknown as AgentInputItem;
 }
 
-/** The item without the id of a reasoning item (RUN-251); other items as they are. @internal */
+/** The item without the id of a reasoning item (RUN-251); other items as they are. */
 export function withoutReasoningId(item: AgentInputItem): AgentInputItem {
   if (item.type !== 'reasoning' || !('id' in item)) return item;
   const { id: _, ...others } = item;
   return others as AgentInputItem;
 }
 
-/** A run's input as a new list; a string is one message of the user (RUN-227). The items are the caller's own objects. @internal */
+/** A run's input as a new list; a string is one message of the user (RUN-227). The items are the caller's own objects. */
 export function inputToList(input: string | readonly AgentInputItem[]): AgentInputItem[] {
   return typeof input === 'string' ? [{ content: input, role: 'user' }] : [...input];
 }
@@ -48,7 +46,6 @@ export function inputToList(input: string | readonly AgentInputItem[]): AgentInp
  * requests stay where they came first, everything else where it came last. Messages are never merged.
  *
  * @returns the same list when nothing is repeated
- * @internal
  */
 export function dedupeInput(list: readonly AgentInputItem[]): readonly AgentInputItem[] {
   const keys = list.map(identityKey);
@@ -77,8 +74,6 @@ export function dedupeInput(list: readonly AgentInputItem[]): readonly AgentInpu
 /**
  * SHA-256 of an item as Python digests it (STATE §12.9). `raw` for pending session writes; `normalized` for ownership of
  * history, where the forms of an assistant message count as one.
- *
- * @internal
  */
 export function itemDigest(item: AgentInputItem, form: 'raw' | 'normalized'): string {
   const plain: Record<string, unknown> = { ...(item as unknown as Wire) };

@@ -23,7 +23,7 @@ import type {
 /** A plain wire object that a model accepts as input. Kinds newer than `openai`'s types pass at run time; write them with a cast. */
 export type AgentInputItem = ResponseInputItem;
 
-/** Internals of an item. @internal */
+/** Internals of an item. */
 interface ItemInternals {
   converted: AgentInputItem | undefined;
   convertedWithoutId: AgentInputItem | undefined;
@@ -112,7 +112,7 @@ export class ReasoningItem extends RunItemBase<ResponseReasoningItem> {
   }
 }
 
-/** What is known of a call besides its wire object. @internal */
+/** What is known of a call besides its wire object. */
 export interface ToolCallExtra {
   readonly title?: string | undefined;
   readonly description?: string | undefined;
@@ -163,7 +163,7 @@ export class ToolCallItem extends RunItemBase<ToolCallWire> {
   }
 }
 
-/** What is known of an output besides its wire object. @internal */
+/** What is known of an output besides its wire object. */
 export interface ToolOutputExtra {
   readonly output: unknown;
   readonly toolOrigin?: ToolOrigin | undefined;
@@ -365,14 +365,14 @@ export function outputText(items: readonly RunItem[]): string {
   return text;
 }
 
-/** `call_id`, else `id` (RUN-1101). @internal */
+/** `call_id`, else `id` (RUN-1101). */
 export function callIdOf(rawItem: unknown): string | undefined {
   const { call_id: callId, id } = rawItem as { call_id?: unknown; id?: unknown };
   if (typeof callId === 'string') return callId;
   return typeof id === 'string' ? id : undefined;
 }
 
-/** `name` of the wire object, else the name of its kind: `web_search` of a `web_search_call`. @internal */
+/** `name` of the wire object, else the name of its kind: `web_search` of a `web_search_call`. */
 export function toolNameOf(rawItem: unknown): string | undefined {
   const { name, type } = rawItem as { name?: unknown; type?: unknown };
   if (typeof name === 'string') return name;
@@ -382,8 +382,6 @@ export function toolNameOf(rawItem: unknown): string | undefined {
 /**
  * What the model sees of an item, made once and kept: it is shared, so nobody may change it. `undefined` for waiting calls,
  * which are no input. `omit` leaves out the ids of reasoning items (RUN-251).
- *
- * @internal
  */
 export function convertedItem(item: RunItem, reasoningIds?: ReasoningIds): AgentInputItem | undefined {
   if (item.type === 'tool_approval_item') return undefined;
@@ -396,8 +394,6 @@ export function convertedItem(item: RunItem, reasoningIds?: ReasoningIds): Agent
 /**
  * The convertible items of `items` as model input, in order. The list is new, its elements are shared: see
  * `convertedItem`.
- *
- * @internal
  */
 export function itemsToInput(
   items: readonly RunItem[],
