@@ -1,0 +1,59 @@
+import { usageFromJSON, UsageAccumulator } from '../base/usage.ts';
+import type { JsonObject } from '../items/wire.ts';
+import { contextInternals } from '../state/context.ts';
+import type { RunContext } from '../state/context.ts';
+import type { AgentGraph } from './agents.ts';
+import { readApprovals, writeApprovals } from './approvals.ts';
+import { readContextValue, writeContextValue } from './context-value.ts';
+import type { ContextOptions, RestoreContextOptions } from './context-value.ts';
+import { compact, own } from './json.ts';
+import type { Json } from './json.ts';
+import { writeLedger } from './ledger.ts';
+import { plainJson } from './plain.ts';
+import { usageExtras, writeUsage } from './usage-json.ts';
+import type { UsageExtras } from './usage-json.ts';
+import type { Version } from './versions.ts';
+
+/** What the record keeps of a context's JSON that the context itself does not hold. */
+export interface ContextForeign extends JsonObject {
+  readonly usage?: UsageExtras;
+  /** The stored value that needs a deserializer, and what was said about it; counts while the run still has that value. */
+  readonly value?: JsonObject;
+  readonly meta?: JsonObject;
+}
+
+/** `context` of a snapshot (STATE §12.2). */
+export function writeContext(context: RunContext, foreign: ContextForeign | undefined, graph: AgentGraph, options: ContextOptions): JsonObject {
+  const { value, usage, approvals, ledger, toolInput } = contextInternals(context);
+  const written = writeContextValue(value, options);
+  const isStored = foreign?.meta !== undefined && foreign.value === value && options.contextSerializer === undefined;
+  return compact({
+    usage: writeUsage(usage.read(), foreign?.usage),
+    ...writeApprovals(approvals, graph),
+    tool_invocations: writeLedger(ledger.entries()),
+    context: written.value,
+    context_meta: isStored ? foreign.meta : written.meta,
+    tool_input: toolInput === undefined ? undefined : plainJson(toolInput),
+  });
+}
+
+/** Everything of the context but the ledger, which needs the items. */
+export function readContext(json: JsonObject, graph: AgentGraph, version: Version, options: RestoreContextOptions): { readonly context: RunContext; readonly foreign: ContextForeign } {
+  const approvals = readApprovals(json, graph, version);
+  const context = readContextValue(json, options);
+  const internals = contextInternals(context);
+  internals.usage = new UsageAccumulator(usageFromJSON(own(json, 'usage')));
+  internals.approvals = approvals;
+  internals.toolInput = options.context === undefined ? own(json, 'tool_input') : undefined;
+  return { context, foreign: foreignOf(json, internals.value) };
+}
+
+function foreignOf(json: JsonObject, value: unknown): ContextForeign {
+  const foreign: Json = { usage: usageExtras(own(json, 'usage')) };
+  const meta = own(json, 'context_meta') as JsonObject | undefined;
+  if (meta?.['requires_deserializer'] === true && value !== null && value === own(json, 'context')) {
+    foreign['value'] = value as JsonObject;
+    foreign['meta'] = meta;
+  }
+  return compact(foreign) as ContextForeign;
+}

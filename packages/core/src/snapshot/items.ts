@@ -1,0 +1,248 @@
+import type { AnyAgent } from '../agent/agent.ts';
+import type { ToolOrigin } from '../agent/tool.ts';
+import {
+  CompactionItem, HandoffCallItem, HandoffOutputItem, InputItem, McpApprovalRequestItem, McpApprovalResponseItem, McpListToolsItem, MessageOutputItem, ReasoningItem,
+  ToolCallItem, ToolCallOutputItem, ToolSearchCallItem, ToolSearchOutputItem,
+} from '../items/items.ts';
+import type { AgentInputItem, RunItem } from '../items/items.ts';
+import type { JsonObject, JsonValue } from '../items/wire.ts';
+import { approvalInternals, ToolApprovalItem } from '../state/decisions.ts';
+import type { ToolLookupKey } from '../state/record.ts';
+import type { AgentGraph } from './agents.ts';
+import { compact, isObject, own } from './json.ts';
+import type { Json } from './json.ts';
+import { plainJson } from './plain.ts';
+
+// ---- writing
+
+/** Writes items, each object once: the lists of a state hold the same ones up to four times. */
+export class ItemWriter {
+  readonly #graph: AgentGraph;
+  readonly #written = new Map<RunItem, JsonObject>();
+
+  constructor(graph: AgentGraph) {
+    this.#graph = graph;
+  }
+
+  /** The item's JSON; the same object for the same item. */
+  write(item: RunItem): JsonObject {
+    let json = this.#written.get(item);
+    if (json === undefined) {
+      json = compact({
+        type: item.type,
+        raw_item: item.rawItem as unknown as JsonObject,
+        agent: this.#graph.ref(item.agent),
+        ...factsOf(item, this.#graph),
+      });
+      this.#written.set(item, json);
+    }
+    return json;
+  }
+
+  writeAll(items: readonly RunItem[]): JsonObject[] {
+    return items.map((item) => this.write(item));
+  }
+}
+
+function factsOf(item: RunItem, graph: AgentGraph): Json {
+  switch (item.type) {
+    case 'input_item':
+      return { input_id: item.inputId };
+    case 'tool_call_item':
+      return { tool_name: item.toolName, description: item.description, title: item.title, tool_origin: writeOrigin(item.toolOrigin) };
+    case 'tool_call_output_item':
+      return { output: plainJson(item.output), tool_origin: writeOrigin(item.toolOrigin), custom_data: isEmpty(item.customData) ? undefined : plainJson(item.customData) };
+    case 'handoff_output_item':
+      return { source_agent: graph.ref(item.sourceAgent), target_agent: graph.ref(item.targetAgent) };
+    case 'tool_approval_item':
+      return approvalFacts(item);
+    default:
+      return {};
+  }
+}
+
+function approvalFacts(item: ToolApprovalItem): Json {
+  const { toolName, namespace, lookupKey, allowBareNameAlias } = approvalInternals(item);
+  return {
+    tool_name: toolName,
+    tool_namespace: namespace,
+    tool_lookup_key: lookupKey && { ...lookupKey },
+    tool_origin: writeOrigin(item.toolOrigin),
+    allow_bare_name_alias: allowBareNameAlias ? true : undefined,
+  };
+}
+
+const originNames = { mcpServerName: 'mcp_server_name', agentName: 'agent_name', agentToolName: 'agent_tool_name' } as const;
+
+function writeOrigin(origin: ToolOrigin | undefined): JsonObject | undefined {
+  if (origin === undefined) return undefined;
+  const json: Json = { type: origin.type };
+  for (const [name, key] of Object.entries(originNames)) {
+    const value = (origin as unknown as Record<string, unknown>)[name];
+    if (typeof value === 'string') json[key] = value;
+  }
+  return json;
+}
+
+function isEmpty(data: JsonObject | undefined): boolean {
+  return data === undefined || Object.keys(data).length === 0;
+}
+
+// ---- reading
+
+/** Facts of waiting items that stand elsewhere in the JSON. */
+export interface WaitingFacts {
+  createdAt(callId: string): string | undefined;
+  inDoubt(call: JsonObject): boolean;
+}
+
+/** Reads items; what cannot be read is skipped (STATE-351). */
+export class ItemReader {
+  readonly #graph: AgentGraph;
+  readonly #waiting: WaitingFacts;
+  /** Why items were skipped, without what they held. */
+  readonly skipped: Set<string> = new Set();
+
+  constructor(graph: AgentGraph, waiting: WaitingFacts) {
+    this.#graph = graph;
+    this.#waiting = waiting;
+  }
+
+  /** @throws UserError `agent_identity_missing` */
+  read(json: JsonValue | undefined): RunItem | undefined {
+    if (!isObject(json)) return this.#skip('it is no object');
+    const type = own(json, 'type');
+    if (typeof type !== 'string' || type === '') return this.#skip('it has no type');
+    const raw = own(json, 'raw_item');
+    if (!isObject(raw)) return this.#skip('it has no raw_item');
+    const agent = this.#agentOf(json, type);
+    if (agent === undefined) return this.#skip('its agent is not reachable from the given one');
+    return this.#make(type, agent, raw, json);
+  }
+
+  #make(type: string, agent: AnyAgent, raw: JsonObject, json: JsonObject): RunItem | undefined {
+    switch (type) {
+      case 'tool_call_item':
+        return new ToolCallItem(agent, raw as never, { title: text(json, 'title'), description: text(json, 'description'), toolOrigin: readOrigin(json, raw) });
+      case 'tool_call_output_item':
+        return this.#makeOutput(agent, raw, json);
+      case 'tool_approval_item':
+        return this.#makeWaiting(agent, raw, json);
+      case 'handoff_output_item':
+        return this.#makeHandoffOutput(agent, raw, json);
+      case 'input_item':
+        return new InputItem(agent, raw as unknown as AgentInputItem, { inputId: text(json, 'input_id') ?? '' });
+      case 'message_output_item':
+        return new MessageOutputItem(agent, message(raw) as never);
+      default: {
+        const Plain = plainItems.get(type);
+        return Plain === undefined ? this.#skip('its type is not known') : new Plain(agent, raw as never);
+      }
+    }
+  }
+
+  #makeOutput(agent: AnyAgent, raw: JsonObject, json: JsonObject): RunItem | undefined {
+    if (!isValidOutput(raw)) return this.#skip('it is no valid output of a call');
+    const customData = own(json, 'custom_data');
+    return new ToolCallOutputItem(agent, raw as never, {
+      output: own(json, 'output') ?? null,
+      toolOrigin: readOrigin(json, raw),
+      customData: isObject(customData) ? customData : undefined,
+    });
+  }
+
+  #makeWaiting(agent: AnyAgent, raw: JsonObject, json: JsonObject): ToolApprovalItem {
+    const callId = own(raw, 'call_id') ?? own(raw, 'id');
+    return new ToolApprovalItem(agent, raw as never, {
+      toolName: text(json, 'tool_name'),
+      namespace: text(json, 'tool_namespace'),
+      lookupKey: readLookupKey(own(json, 'tool_lookup_key')),
+      toolOrigin: readOrigin(json, raw),
+      allowBareNameAlias: own(json, 'allow_bare_name_alias') === true,
+      inDoubt: this.#waiting.inDoubt(raw),
+      createdAt: typeof callId === 'string' ? this.#waiting.createdAt(callId) : undefined,
+    });
+  }
+
+  #makeHandoffOutput(agent: AnyAgent, raw: JsonObject, json: JsonObject): RunItem | undefined {
+    const sourceAgent = this.#graph.resolve(own(json, 'source_agent'));
+    const targetAgent = this.#graph.resolve(own(json, 'target_agent'));
+    if (sourceAgent === undefined || targetAgent === undefined) return this.#skip('an agent of its handoff is not reachable from the given one');
+    return new HandoffOutputItem(agent, raw as never, { sourceAgent, targetAgent });
+  }
+
+  #agentOf(json: JsonObject, type: string): AnyAgent | undefined {
+    const agent = this.#graph.resolve(own(json, 'agent'));
+    if (agent !== undefined || type !== 'handoff_output_item') return agent;
+    return this.#graph.resolve(own(json, 'source_agent')) ?? this.#graph.resolve(own(json, 'target_agent'));
+  }
+
+  #skip(reason: string): undefined {
+    this.skipped.add(reason);
+    return undefined;
+  }
+}
+
+type PlainItem = new (agent: AnyAgent, rawItem: never) => RunItem;
+
+/** Items that are nothing but an agent and a wire object. */
+const plainItems: ReadonlyMap<string, PlainItem> = new Map<string, PlainItem>([
+  ['reasoning_item', ReasoningItem],
+  ['handoff_call_item', HandoffCallItem],
+  ['tool_search_call_item', ToolSearchCallItem],
+  ['tool_search_output_item', ToolSearchOutputItem],
+  ['mcp_list_tools_item', McpListToolsItem],
+  ['mcp_approval_request_item', McpApprovalRequestItem],
+  ['mcp_approval_response_item', McpApprovalResponseItem],
+  ['compaction_item', CompactionItem],
+]);
+
+/** Old writers left the content of an assistant message as a string. */
+function message(raw: JsonObject): JsonObject {
+  const content = own(raw, 'content');
+  return typeof content === 'string' && own(raw, 'role') === 'assistant' ? { ...raw, content: [{ type: 'output_text', text: content, annotations: [] }] } : raw;
+}
+
+function isValidOutput(raw: JsonObject): boolean {
+  const output = own(raw, 'output');
+  const callId = own(raw, 'call_id');
+  const hasCallId = typeof callId === 'string' && callId !== '';
+  switch (own(raw, 'type')) {
+    case 'function_call_output':
+      return hasCallId && (typeof output === 'string' || Array.isArray(output));
+    case 'computer_call_output':
+      return hasCallId && isObject(output);
+    case 'local_shell_call_output':
+      // The API names this one by `id`; what our loop and Python write has the call's id too.
+      return hasCallId && typeof output === 'string';
+    default:
+      return true;
+  }
+}
+
+function readOrigin(json: JsonObject, raw: JsonObject): ToolOrigin | undefined {
+  const origin = own(json, 'tool_origin');
+  if (!isObject(origin)) return undefined;
+  const type = own(origin, 'type');
+  const read: Json = { type };
+  for (const [name, key] of Object.entries(originNames)) read[name] = text(origin, key);
+  // Python does not write the name on the server; that of the call is it unless the server's tools have a prefix.
+  if (type === 'mcp') read['mcpToolName'] = text(raw, 'name') ?? '';
+  const known = type === 'function' || (type === 'mcp' && read['mcpServerName'] !== undefined) || (type === 'agent_as_tool' && read['agentName'] !== undefined);
+  return known ? (compact(read) as unknown as ToolOrigin) : undefined;
+}
+
+export function readLookupKey(json: JsonValue | undefined): ToolLookupKey | undefined {
+  if (!isObject(json)) return undefined;
+  const name = text(json, 'name');
+  const kind = own(json, 'kind');
+  if (name === undefined) return undefined;
+  if (kind === 'bare' || kind === 'deferred_top_level') return { kind, name };
+  const namespace = text(json, 'namespace');
+  return kind === 'namespaced' && namespace !== undefined ? { kind, namespace, name } : undefined;
+}
+
+function text(json: JsonObject, key: string): string | undefined {
+  const value = own(json, key);
+  return typeof value === 'string' ? value : undefined;
+}

@@ -1,0 +1,197 @@
+import { UserError } from '../base/errors.ts';
+import { getLogger } from '../base/logger.ts';
+import type { JsonObject, JsonValue } from '../items/wire.ts';
+
+/** Levels of nesting that are written and read. */
+const maxDepth = 200;
+
+/** A JSON object under construction. */
+export type Json = { [key: string]: JsonValue | undefined };
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** An own member; what a prototype has is never seen. */
+export function own(object: JsonObject, key: string): JsonValue | undefined {
+  return Object.hasOwn(object, key) ? object[key] : undefined;
+}
+
+/** `path` is made of the format's own names and of positions, never of what the payload holds. */
+export function malformed(path: string, expected: string): UserError {
+  return new UserError(`The run state is malformed: ${path} must be ${expected}.`, { code: 'state_malformed' });
+}
+
+/**
+ * Foreign errors may quote the payload (a JSON parser shows some of it), so they are attached only where logging of
+ * sensitive data was switched on.
+ */
+export function visibleCause(error: unknown): { cause?: unknown } {
+  const logger = getLogger();
+  return logger.dontLogModelData || logger.dontLogToolData ? {} : { cause: error };
+}
+
+/**
+ * @throws UserError `json_too_large`, `json_parse`
+ */
+export function parseText(text: string, maxBytes: number): unknown {
+  if (utf8Length(text, maxBytes) > maxBytes) throw tooLarge(`is longer than ${maxBytes} bytes (option maxBytes)`);
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch (error) {
+    throw new UserError('The text is not valid JSON. Pass what toString() of a RunState gave, unchanged and complete.', { code: 'json_parse', ...visibleCause(error) });
+  }
+  checkDepth(parsed);
+  return parsed;
+}
+
+/** @throws UserError `json_too_large` */
+export function checkDepth(value: unknown): void {
+  if (typeof value === 'object' && value !== null) descend(value, maxDepth);
+}
+
+function descend(value: object, left: number): void {
+  if (left === 0) throw tooLarge(`is nested more than ${maxDepth} levels deep`);
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) {
+      const member: unknown = value[i];
+      if (typeof member === 'object' && member !== null) descend(member, left - 1);
+    }
+    return;
+  }
+  for (const key in value) {
+    const member = (value as Record<string, unknown>)[key];
+    if (typeof member === 'object' && member !== null) descend(member, left - 1);
+  }
+}
+
+/** @throws UserError `json_too_large`: what is deeper could be written, but never read again. */
+export function stringify(document: JsonObject): string {
+  checkDepth(document);
+  return JSON.stringify(document, null, 2);
+}
+
+/** A copy that shares nothing with the run: what `toJSON` gives away. */
+export function detach(document: JsonObject): JsonObject {
+  checkDepth(document);
+  return detachValue(document) as JsonObject;
+}
+
+function detachValue(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map((member) => (member === undefined ? null : detachValue(member)));
+  // Wire objects of a model of one's own may hold dates and the like.
+  if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return JSON.parse(JSON.stringify(value));
+  const copy: Record<string, unknown> = {};
+  for (const key of Object.keys(value)) {
+    const member = (value as Record<string, unknown>)[key];
+    if (member !== undefined) setOwn(copy, key, detachValue(member));
+  }
+  return copy;
+}
+
+/**
+ * A copy of a tree that may come from anywhere. Nothing of the input is called: no accessor, no `toJSON`.
+ *
+ * @throws UserError `json_not_plain`, `json_too_large`
+ */
+export function copyPlain(value: unknown, maxBytes: number): unknown {
+  let bytes = 0;
+  const count = (more: number): void => {
+    bytes += more;
+    // Shared members are copied once per place, so a small graph can be a huge tree.
+    if (bytes > maxBytes) throw tooLarge(`is larger than ${maxBytes} bytes (option maxBytes)`);
+  };
+  const copy = (node: unknown, left: number): unknown => {
+    switch (typeof node) {
+      case 'string':
+        count(node.length + 2);
+        return node;
+      case 'boolean':
+        count(4);
+        return node;
+      case 'number':
+        if (!Number.isFinite(node)) throw notPlain('a number that is not finite');
+        count(1);
+        return node;
+      case 'object':
+        if (node === null) return node;
+        if (left === 0) throw tooLarge(`is nested more than ${maxDepth} levels deep`);
+        count(2);
+        return Array.isArray(node) ? copyArray(node, left) : copyObject(node, left);
+      default:
+        throw notPlain(`a value of type ${typeof node}`);
+    }
+  };
+  const copyArray = (array: readonly unknown[], left: number): unknown[] => {
+    const result: unknown[] = [];
+    for (let i = 0; i < array.length; i++) {
+      const member = Object.getOwnPropertyDescriptor(array, i);
+      if (member === undefined) throw notPlain('an array with holes');
+      if (!('value' in member)) throw notPlain('an accessor');
+      result.push(copy(member.value, left - 1));
+    }
+    return result;
+  };
+  const copyObject = (object: object, left: number): object => {
+    if (!isPlainObject(object)) throw notPlain('a class instance');
+    const result: Record<string, unknown> = {};
+    for (const key of Reflect.ownKeys(object)) {
+      if (typeof key === 'symbol') throw notPlain('a symbol as key');
+      const member = Object.getOwnPropertyDescriptor(object, key);
+      if (member === undefined || !('value' in member)) throw notPlain('an accessor');
+      if (member.value === undefined) continue;
+      count(key.length + 4);
+      setOwn(result, key, copy(member.value, left - 1));
+    }
+    return result;
+  };
+  return copy(value, maxDepth);
+}
+
+/** Plain in any realm: its prototype is null or an `Object.prototype`. */
+export function isPlainObject(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype === null || prototype === Object.prototype) return true;
+  return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype as object, 'isPrototypeOf');
+}
+
+/** Sets an own member, also one that is called `__proto__`. */
+export function setOwn(object: Record<string, unknown>, key: string, value: unknown): void {
+  if (key === '__proto__') Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
+  else object[key] = value;
+}
+
+/** Members without `undefined`. */
+export function compact(members: Json): Json {
+  for (const key of Object.keys(members)) if (members[key] === undefined) delete members[key];
+  return members;
+}
+
+/** Equal as JSON; the order of members means nothing. */
+export function equalJson(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
+  if (Array.isArray(a) || Array.isArray(b)) {
+    return Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((member, i) => equalJson(member, b[i]));
+  }
+  const keys = Object.keys(a);
+  if (keys.length !== Object.keys(b).length) return false;
+  return keys.every((key) => Object.hasOwn(b, key) && equalJson((a as Record<string, unknown>)[key], (b as Record<string, unknown>)[key]));
+}
+
+/** Counts bytes only where the number of characters does not decide. */
+function utf8Length(text: string, limit: number): number {
+  if (text.length > limit || text.length * 3 <= limit) return text.length;
+  return new TextEncoder().encode(text).length;
+}
+
+function tooLarge(how: string): UserError {
+  return new UserError(`The run state ${how}.`, { code: 'json_too_large' });
+}
+
+function notPlain(what: string): UserError {
+  return new UserError(`A run state must be plain JSON, but this one holds ${what}. Pass what toJSON() of a RunState gave, or use fromString.`, { code: 'json_not_plain' });
+}

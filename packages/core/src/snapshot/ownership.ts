@@ -1,0 +1,160 @@
+import { getLogger } from '../base/logger.ts';
+import type { RunItem } from '../items/items.ts';
+import type { JsonObject, JsonValue } from '../items/wire.ts';
+import type { ToolApprovalItem } from '../state/decisions.ts';
+import type { StateRecord } from '../state/record.ts';
+import type { ItemReader } from './items.ts';
+import { equalJson, isObject, own } from './json.ts';
+
+// Restored items are new objects. What was one object before the snapshot is made one again by position: the occurrences in
+// the two lists of items, and the current response with its waiting items.
+
+// ---- writing
+
+/** For each generated item the index of the same object among the session items. */
+export function sessionIndexes(generated: readonly RunItem[], session: readonly RunItem[]): (number | null)[] {
+  const indexes = new Map(session.map((item, index) => [item, index]));
+  return generated.map((item) => indexes.get(item) ?? null);
+}
+
+/** Where the current response and its waiting items stand in the generated items (STATE-345); `undefined` when it cannot be told. */
+export function responseOwnership({ step, processed, generatedItems }: StateRecord): JsonObject | undefined {
+  if (step.type !== 'interruption' || processed === undefined || processed.newItems.length === 0) return undefined;
+  const start = uniqueRun(generatedItems, processed.newItems);
+  if (start === undefined) return undefined;
+  const behind = start + processed.newItems.length;
+  const hasNested = processed.functions.some((entry) => entry.agentRunState !== undefined);
+  const interruptions: number[] = [];
+  for (const item of step.interruptions) {
+    const index = generatedItems.indexOf(item, behind);
+    if (index === -1 || generatedItems.indexOf(item) < behind || generatedItems.includes(item, index + 1)) {
+      // Waiting items of a nested run stand in that run's own state.
+      if (hasNested && !generatedItems.includes(item)) continue;
+      return undefined;
+    }
+    interruptions.push(index);
+  }
+  return { start, end: generatedItems.length, interruptions };
+}
+
+/** Index of the one place where `run` stands in `items`, object by object. */
+function uniqueRun(items: readonly RunItem[], run: readonly RunItem[]): number | undefined {
+  const fits = (start: number): boolean => run.every((item, offset) => items[start + offset] === item);
+  const [first] = run;
+  if (first === undefined) return undefined;
+  let found: number | undefined;
+  for (let start = items.indexOf(first); start !== -1; start = items.indexOf(first, start + 1)) {
+    if (!fits(start)) continue;
+    if (found !== undefined) return undefined;
+    found = start;
+  }
+  return found;
+}
+
+// ---- reading
+
+/** A list of items as it stands in the JSON, and what became of each. */
+export interface SourceList {
+  readonly json: readonly JsonValue[];
+  /** At the positions of the JSON; `undefined`: skipped. */
+  readonly items: readonly (RunItem | undefined)[];
+  /** Of the generated items: whether it is known which ones stand among the session items too. */
+  readonly isAliased?: boolean;
+}
+
+export function survivors(list: SourceList): RunItem[] {
+  return list.items.filter((item) => item !== undefined);
+}
+
+export function readList(json: readonly JsonValue[], reader: ItemReader): SourceList {
+  return { json, items: json.map((item) => reader.read(item)) };
+}
+
+/** Reads the generated items; occurrences that stand among the session items too become the same objects (STATE-352). */
+export function readGenerated(json: readonly JsonValue[], indexes: JsonValue | undefined, session: SourceList, reader: ItemReader): SourceList {
+  const aliases = validIndexes(indexes, json.length, session.json.length);
+  const items = json.map((item, position) => {
+    const index = aliases?.[position];
+    if (typeof index === 'number' && equalJson(item, session.json[index])) return session.items[index];
+    return reader.read(item);
+  });
+  return { json, items, isAliased: aliases !== undefined };
+}
+
+function validIndexes(indexes: JsonValue | undefined, length: number, limit: number): readonly (number | null)[] | undefined {
+  if (indexes === undefined) return undefined;
+  const list = indexes as readonly (number | null)[];
+  const numbers = Array.isArray(indexes) ? list.filter((index) => index !== null) : [];
+  const fits = Array.isArray(indexes) && list.length === length && new Set(numbers).size === numbers.length
+    && numbers.every((index) => Number.isInteger(index) && index >= 0 && index < limit);
+  if (fits) return list;
+  getLogger('run_state').warn('generated_session_item_indexes of a run state does not fit its items and was ignored.');
+  return undefined;
+}
+
+/** The current response as it is read. */
+export interface CurrentResponse {
+  /** `last_processed_response.new_items` and the waiting items of the step, in JSON. */
+  readonly newItemsJson: readonly JsonValue[];
+  readonly interruptionsJson: readonly JsonValue[];
+}
+
+/** Positions of the current response in the generated items, if they can be trusted. */
+export interface Located {
+  readonly newItems: readonly RunItem[];
+  /** By position in the JSON of the step's list; `undefined`: no generated item. */
+  readonly interruptions: readonly (RunItem | undefined)[];
+}
+
+/** The objects of the current response, if the key is there and fits in every respect (STATE-345). */
+export function readOwnership(key: JsonValue | undefined, generated: SourceList, session: SourceList, response: CurrentResponse): Located | undefined {
+  const length = generated.json.length;
+  const start = isObject(key) ? own(key, 'start') : undefined;
+  const positions = isObject(key) ? own(key, 'interruptions') : undefined;
+  if (!isObject(key) || own(key, 'end') !== length || !isIndex(start, length) || !Array.isArray(positions)) return undefined;
+  const { newItemsJson, interruptionsJson } = response;
+  const behind = start + newItemsJson.length;
+  if (newItemsJson.length === 0 || !equalJson(generated.json.slice(start, behind), newItemsJson)) return undefined;
+  if (generated.items.slice(start).includes(undefined)) return undefined;
+  const interruptions = matchPositions(positions as readonly JsonValue[], behind, generated, interruptionsJson);
+  if (interruptions === undefined || generated.isAliased === false || !isTail(generated.items.slice(start), session)) return undefined;
+  return { newItems: generated.items.slice(start, behind) as RunItem[], interruptions };
+}
+
+/** Each position must show the step's own waiting items, in their order; those of nested runs have none. */
+function matchPositions(positions: readonly JsonValue[], behind: number, generated: SourceList, waiting: readonly JsonValue[]): (RunItem | undefined)[] | undefined {
+  if (new Set(positions).size !== positions.length || !positions.every((position) => isIndex(position, generated.json.length) && position >= behind)) return undefined;
+  const matched: (RunItem | undefined)[] = [];
+  let next = 0;
+  for (const item of waiting) {
+    const position = positions[next] as number | undefined;
+    const fits = position !== undefined && equalJson(generated.json[position], item);
+    if (fits) next++;
+    matched.push(fits ? generated.items[position] : undefined);
+  }
+  return next === positions.length ? matched : undefined;
+}
+
+/** What of these items stands in the session must be its end; what is not there was not published yet. */
+function isTail(items: readonly (RunItem | undefined)[], session: SourceList): boolean {
+  const published = items.filter((item) => session.items.includes(item));
+  const tail = published.length === 0 ? [] : survivors(session).slice(-published.length);
+  return published.every((item, index) => item === tail[index]);
+}
+
+/** Without the key only the first turn is located: its response stands at the beginning. */
+export function locateFirstTurn(generated: SourceList, newItemsJson: readonly JsonValue[]): readonly RunItem[] | undefined {
+  if (newItemsJson.length === 0 || !equalJson(generated.json.slice(0, newItemsJson.length), newItemsJson)) return undefined;
+  const items = generated.items.slice(0, newItemsJson.length);
+  return items.includes(undefined) ? undefined : (items as RunItem[]);
+}
+
+/** The generated item that a waiting item of the step repeats, if exactly one does. */
+export function sameWaitingItem(json: JsonValue, generated: SourceList): ToolApprovalItem | undefined {
+  const same = generated.items.filter((item, index) => item?.type === 'tool_approval_item' && equalJson(generated.json[index], json));
+  return same.length === 1 ? (same[0] as ToolApprovalItem) : undefined;
+}
+
+function isIndex(value: unknown, limit: number): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value < limit;
+}

@@ -1,0 +1,59 @@
+import type { JsonValue } from '../items/wire.ts';
+import { isPlainObject, setOwn } from './json.ts';
+
+/**
+ * A tool's value as plain JSON: what `output` of an output item is after a restore. Objects with `toJSON` use it (dates
+ * become ISO strings), other class instances, maps, sets, big integers and functions become their text, and so does what
+ * throws while it is read. Never throws.
+ */
+export function plainJson(value: unknown): JsonValue {
+  return convert(value, []) ?? null;
+}
+
+/** `parents` tells cycles from values that merely occur twice. */
+function convert(value: unknown, parents: object[]): JsonValue | undefined {
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+      return value;
+    case 'number':
+      return Number.isFinite(value) ? value : null;
+    case 'undefined':
+      return undefined;
+    case 'bigint':
+    case 'function':
+    case 'symbol':
+      return text(value);
+    case 'object':
+      return value === null ? null : convertObject(value, parents);
+  }
+}
+
+function convertObject(value: object, parents: object[]): JsonValue | undefined {
+  if (parents.includes(value)) return text(value);
+  parents.push(value);
+  try {
+    const { toJSON } = value as { toJSON?: unknown };
+    if (typeof toJSON === 'function') return convert(toJSON.call(value, ''), parents);
+    if (Array.isArray(value)) return value.map((member: unknown) => convert(member, parents) ?? null);
+    if (!isPlainObject(value)) return text(value);
+    const result: Record<string, JsonValue> = {};
+    for (const [key, member] of Object.entries(value)) {
+      const converted = convert(member, parents);
+      if (converted !== undefined) setOwn(result, key, converted);
+    }
+    return result;
+  } catch {
+    return text(value);
+  } finally {
+    parents.pop();
+  }
+}
+
+function text(value: unknown): string {
+  try {
+    return String(value);
+  } catch {
+    return '[object Object]';
+  }
+}

@@ -1,0 +1,111 @@
+import { getLogger } from '../base/logger.ts';
+import type { RunItem } from '../items/items.ts';
+import type { JsonObject, JsonValue } from '../items/wire.ts';
+import { lookupKeyOf } from '../state/identity.ts';
+import type { ProcessedFunction, ProcessedResponse, ToolDescriptor } from '../state/record.ts';
+import { readLookupKey } from './items.ts';
+import type { ItemWriter } from './items.ts';
+import { compact, isObject, malformed, own } from './json.ts';
+import type { Json } from './json.ts';
+
+/** Lists of subjects that are not built here: kept as they are. */
+const foreignLists = ['handoffs', 'computer_actions', 'custom_tool_actions', 'local_shell_actions', 'shell_actions', 'apply_patch_actions', 'mcp_approval_requests'] as const;
+
+/** `last_processed_response` (STATE §12.5). `interruptions` are those of the step. */
+export function writeProcessed(processed: ProcessedResponse, interruptions: readonly JsonObject[], items: ItemWriter): JsonObject {
+  const { foreign } = processed;
+  const json: Json = {
+    new_items: items.writeAll(processed.newItems),
+    tools_used: processed.toolsUsed,
+    functions: processed.functions.map(writeFunction),
+  };
+  for (const key of foreignLists) json[key] = own(foreign, key) ?? [];
+  json['interruptions'] = interruptions;
+  json['mcp_tool_bindings'] = own(foreign, 'mcp_tool_bindings') ?? {};
+  json['tool_output_guardrail_result_start'] = own(foreign, 'tool_output_guardrail_result_start');
+  return compact(json);
+}
+
+function writeFunction({ call, tool, agentRunState }: ProcessedFunction): JsonObject {
+  const descriptor = compact({
+    name: tool.name,
+    namespace: tool.namespace,
+    qualifiedName: tool.qualifiedName === tool.name ? undefined : tool.qualifiedName,
+    lookupKey: tool.lookupKey && { ...tool.lookupKey },
+    description: tool.description,
+    paramsJsonSchema: tool.paramsJsonSchema,
+  });
+  return compact({ tool_call: call as unknown as JsonObject, tool: descriptor, agent_run_state: agentRunState });
+}
+
+/** What `last_processed_response` says beside its items. */
+export function readProcessed(json: JsonObject, newItems: readonly RunItem[], bindings: JsonObject): ProcessedResponse {
+  const foreign: Json = {};
+  for (const key of foreignLists) {
+    const list = own(json, key);
+    if (Array.isArray(list) && list.length > 0) foreign[key] = list;
+  }
+  if (Object.keys(bindings).length > 0) foreign['mcp_tool_bindings'] = bindings;
+  foreign['tool_output_guardrail_result_start'] = own(json, 'tool_output_guardrail_result_start') ?? undefined;
+  const toolsUsed = own(json, 'tools_used');
+  return {
+    newItems,
+    toolsUsed: Array.isArray(toolsUsed) ? toolsUsed.filter((name) => typeof name === 'string') : [],
+    functions: readFunctions(own(json, 'functions')),
+    foreign: compact(foreign),
+  };
+}
+
+function readFunctions(json: JsonValue | undefined): ProcessedFunction[] {
+  if (json === undefined) return [];
+  if (!Array.isArray(json)) throw malformed('last_processed_response.functions', 'a list');
+  const functions: ProcessedFunction[] = [];
+  for (const [index, entry] of (json as readonly JsonValue[]).entries()) {
+    const call = isObject(entry) ? own(entry, 'tool_call') : undefined;
+    const tool = isObject(entry) ? readDescriptor(own(entry, 'tool'), call) : undefined;
+    if (!isObject(entry) || !isObject(call) || tool === undefined) {
+      getLogger('run_state').warn('A function call of a run state names no call or no tool and was skipped.');
+      continue;
+    }
+    const nested = own(entry, 'agent_run_state') ?? undefined;
+    if (nested !== undefined && !isObject(nested)) throw malformed(`last_processed_response.functions[${index}].agent_run_state`, 'an object');
+    checkNesting(nested, 1);
+    functions.push({ call: call as never, tool, ...(nested !== undefined && { agentRunState: nested }) });
+  }
+  return functions;
+}
+
+/** Old labels have no lookup key; then the call's own names say which tool it meant. */
+function readDescriptor(json: JsonValue | undefined, call: JsonValue | undefined): ToolDescriptor | undefined {
+  if (!isObject(json)) return undefined;
+  const text = (key: string): string | undefined => {
+    const value = own(json, key);
+    return typeof value === 'string' ? value : undefined;
+  };
+  const name = text('name');
+  if (name === undefined) return undefined;
+  const schema = own(json, 'paramsJsonSchema');
+  return compact({
+    name,
+    namespace: text('namespace'),
+    qualifiedName: text('qualifiedName'),
+    lookupKey: readLookupKey(own(json, 'lookupKey')) ?? (isObject(call) ? lookupKeyOf(call as never) : undefined),
+    description: text('description'),
+    paramsJsonSchema: isObject(schema) ? schema : undefined,
+  }) as unknown as ToolDescriptor;
+}
+
+const maxNesting = 16;
+
+/** Paused runs of agent tools inside paused runs of agent tools (STATE-414). */
+function checkNesting(state: JsonObject | undefined, depth: number): void {
+  if (state === undefined) return;
+  if (depth > maxNesting) throw malformed('last_processed_response', `nested at most ${maxNesting} runs deep`);
+  const processed = own(state, 'last_processed_response');
+  const functions = isObject(processed) ? own(processed, 'functions') : undefined;
+  if (!Array.isArray(functions)) return;
+  for (const entry of functions as readonly JsonValue[]) {
+    const nested = isObject(entry) ? own(entry, 'agent_run_state') : undefined;
+    if (isObject(nested)) checkNesting(nested, depth + 1);
+  }
+}

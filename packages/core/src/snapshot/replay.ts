@@ -1,0 +1,17 @@
+import { UserError } from '../base/errors.ts';
+import { inputToList } from '../items/convert.ts';
+import { itemsToInput } from '../items/items.ts';
+import type { AgentInputItem } from '../items/items.ts';
+import type { StateRecord } from '../state/record.ts';
+
+/**
+ * The conversation so far as model input: what the run started from, then what it made. `normalized`: what the model would
+ * see next.
+ *
+ * @throws UserError for another mode
+ */
+export function replayList(record: StateRecord, mode: unknown = 'preserve_all'): AgentInputItem[] {
+  if (mode !== 'preserve_all' && mode !== 'normalized') throw new UserError("toInputList: the option `mode` takes 'preserve_all' or 'normalized'.");
+  const items = mode === 'normalized' ? record.generatedItems : record.sessionItems;
+  return [...inputToList(record.input), ...itemsToInput(items, { reasoningIds: record.reasoningItemIdPolicy })];
+}

@@ -1,0 +1,60 @@
+import { usageToJSON } from '../base/usage.ts';
+import type { JsonObject, JsonValue } from '../items/wire.ts';
+import type { Usage } from '../models/model.ts';
+import { isObject, own } from './json.ts';
+import type { Json } from './json.ts';
+
+/**
+ * Members of usage details that `Usage` does not have (newer clients add some). They are kept by position, since
+ * what a run adds comes behind.
+ */
+export interface UsageExtras extends JsonObject {
+  readonly input?: JsonObject;
+  readonly output?: JsonObject;
+  readonly entries?: readonly (UsageExtras | null)[];
+}
+
+const known = { input: ['cached_tokens', 'cache_write_tokens'], output: ['reasoning_tokens'] } as const;
+
+export function usageExtras(json: JsonValue | undefined): UsageExtras | undefined {
+  if (!isObject(json)) return undefined;
+  const input = detailsExtras(own(json, 'input_tokens_details'), known.input);
+  const output = detailsExtras(own(json, 'output_tokens_details'), known.output);
+  const list = own(json, 'request_usage_entries');
+  const entries = Array.isArray(list) ? (list as readonly JsonValue[]).map((entry) => usageExtras(entry) ?? null) : [];
+  const hasEntries = entries.some((entry) => entry !== null);
+  if (input === undefined && output === undefined && !hasEntries) return undefined;
+  return { ...(input && { input }), ...(output && { output }), ...(hasEntries && { entries }) };
+}
+
+export function writeUsage(usage: Usage, extras: UsageExtras | undefined): JsonObject {
+  const json = usageToJSON(usage);
+  return extras === undefined ? json : withExtras(json, extras);
+}
+
+function withExtras(json: JsonObject, extras: UsageExtras): JsonObject {
+  const result: Json = { ...json };
+  if (extras.input !== undefined) result['input_tokens_details'] = mergedDetails(json['input_tokens_details'], extras.input);
+  if (extras.output !== undefined) result['output_tokens_details'] = mergedDetails(json['output_tokens_details'], extras.output);
+  const entries = json['request_usage_entries'];
+  if (extras.entries !== undefined && Array.isArray(entries)) {
+    result['request_usage_entries'] = (entries as readonly JsonObject[]).map((entry, index) => {
+      const more = extras.entries?.[index];
+      return more ? withExtras(entry, more) : entry;
+    });
+  }
+  return result;
+}
+
+/** Of a whole run the details stand in a list of one. */
+function mergedDetails(details: JsonValue | undefined, extras: JsonObject): JsonValue {
+  if (Array.isArray(details)) return [{ ...(details[0] as JsonObject), ...extras }];
+  return { ...(details as JsonObject), ...extras };
+}
+
+function detailsExtras(details: JsonValue | undefined, names: readonly string[]): JsonObject | undefined {
+  const object: unknown = Array.isArray(details) ? details[0] : details;
+  if (!isObject(object)) return undefined;
+  const extras = Object.entries(object).filter(([key]) => !names.includes(key));
+  return extras.length === 0 ? undefined : Object.fromEntries(extras);
+}

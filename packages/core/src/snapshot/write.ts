@@ -1,0 +1,126 @@
+import type { ModelResponse } from '../models/model.ts';
+import type { AgentInputItem } from '../items/items.ts';
+import type { JsonObject, JsonValue } from '../items/wire.ts';
+import type { StateRecord } from '../state/record.ts';
+import { writeAdditions } from './agents-ts.ts';
+import { agentGraph } from './agents.ts';
+import type { AgentGraph } from './agents.ts';
+import { writeContext } from './context-json.ts';
+import type { ContextForeign } from './context-json.ts';
+import type { ContextOptions } from './context-value.ts';
+import { ItemWriter } from './items.ts';
+import { compact, own } from './json.ts';
+import { responseOwnership, sessionIndexes } from './ownership.ts';
+import { writePendingWrite } from './pending-write.ts';
+import { writeProcessed } from './processed.ts';
+import { writeTrace } from './trace.ts';
+import { writeUsage } from './usage-json.ts';
+import type { UsageExtras } from './usage-json.ts';
+import { currentVersion } from './versions.ts';
+
+export interface WriteOptions extends ContextOptions {
+  readonly includeTracingApiKey?: boolean | undefined;
+}
+
+/**
+ * A run as JSON. The document shares its wire objects with the run, and the same item's JSON stands wherever the item does:
+ * it is to be turned into text or copied, and never changed.
+ *
+ * @throws UserError `agent_identity_ambiguous`, and where the context cannot be written
+ */
+export function writeRecord(record: StateRecord, options: WriteOptions): JsonObject {
+  const graph = agentGraph(record.startingAgent);
+  const items = new ItemWriter(graph);
+  const { foreign, guardrailResults } = record;
+  const responses = writeResponses(record.modelResponses, own(foreign, 'model_responses') as readonly (UsageExtras | null)[] | undefined);
+  const interruptions = writeInterruptions(record, items);
+  return compact({
+    $schemaVersion: currentVersion,
+    current_turn: record.currentTurn,
+    current_agent: graph.ref(record.currentAgent),
+    original_input: writeInput(record.input),
+    pending_input: own(foreign, 'pending_input') ?? [],
+    model_responses: responses,
+    context: writeContext(record.context, own(foreign, 'context') as ContextForeign | undefined, graph, options),
+    tool_use_tracker: writeToolUse(record, graph),
+    max_turns: record.maxTurns,
+    no_active_agent_run: true,
+    input_guardrail_results: guardrailResults.input,
+    output_guardrail_results: guardrailResults.output,
+    tool_input_guardrail_results: guardrailResults.toolInput,
+    tool_output_guardrail_results: guardrailResults.toolOutput,
+    conversation_id: own(foreign, 'conversation_id') ?? null,
+    previous_response_id: own(foreign, 'previous_response_id') ?? null,
+    auto_previous_response_id: own(foreign, 'auto_previous_response_id') ?? false,
+    reasoning_item_id_policy: record.reasoningItemIdPolicy ?? null,
+    generated_prompt_cache_key: record.promptCacheKey ?? null,
+    generated_items: items.writeAll(record.generatedItems),
+    session_items: items.writeAll(record.sessionItems),
+    generated_session_item_indexes: sessionIndexes(record.generatedItems, record.sessionItems),
+    current_response_generated_item_ownership: responseOwnership(record),
+    nested_history_owned_session_item_refs: own(foreign, 'nested_history_owned_session_item_refs') ?? [],
+    current_step: writeStep(record, interruptions),
+    last_model_response: responses.at(-1) ?? null,
+    last_processed_response: record.processed === undefined ? null : writeProcessed(record.processed, interruptions, items),
+    current_turn_persisted_item_count: record.persistedItemCount,
+    trace: record.trace === undefined ? null : writeTrace(record.trace, options.includeTracingApiKey === true),
+    sandbox: own(foreign, 'sandbox'),
+    // A reader that finds both refuses the state; the marker is what counts (STATE-337).
+    pending_session_write: record.pendingWrite === undefined || record.unrecoverable ? undefined : writePendingWrite(record.pendingWrite),
+    terminal_unrecoverable: record.unrecoverable ? true : undefined,
+    agents_ts: writeAdditions(record),
+  });
+}
+
+/** Assistant messages in the form of the Responses API, whatever form the caller gave. */
+function writeInput(input: string | readonly AgentInputItem[]): JsonValue {
+  if (typeof input === 'string') return input;
+  return (input as unknown as readonly JsonObject[]).map((item) => {
+    if (item['role'] !== 'assistant') return item;
+    const { content, status } = item;
+    if (typeof content !== 'string' && status !== undefined) return item;
+    return { ...item, content: typeof content === 'string' ? [{ type: 'output_text', text: content }] : content, status: status === undefined ? 'completed' : status };
+  });
+}
+
+function writeResponses(responses: readonly ModelResponse[], extras: readonly (UsageExtras | null)[] | undefined): JsonObject[] {
+  return responses.map((response, index) => ({
+    usage: writeUsage(response.usage, extras?.[index] ?? undefined),
+    output: response.output as unknown as readonly JsonValue[],
+    response_id: response.responseId ?? null,
+    request_id: response.requestId ?? null,
+  }));
+}
+
+/** The tracker's rows, with those of agents that are not reachable any more. */
+function writeToolUse(record: StateRecord, graph: AgentGraph): JsonObject {
+  const rows = new Map<string, JsonValue>(Object.entries((own(record.foreign, 'tool_use_tracker') ?? {}) as { [key: string]: JsonValue }));
+  for (const [agent, names] of record.toolUse) rows.set(graph.identityOf(agent) ?? agent.name, [...names]);
+  return Object.fromEntries(rows);
+}
+
+/** The waiting items of the step; those of nested runs whose agents are not reachable stand where they stood. */
+function writeInterruptions({ step, foreign }: StateRecord, items: ItemWriter): readonly JsonObject[] {
+  if (step.type !== 'interruption') return [];
+  const written = items.writeAll(step.interruptions);
+  const nested = own(foreign, 'nested_interruptions') as readonly { readonly index: number; readonly item: JsonObject }[] | undefined;
+  for (const { index, item } of nested ?? []) written.splice(index, 0, item);
+  return written;
+}
+
+function writeStep({ step }: StateRecord, interruptions: readonly JsonObject[]): JsonValue {
+  switch (step.type) {
+    case 'none':
+    case 'final_output':
+      return null;
+    case 'run_again':
+      return { type: 'next_step_run_again' };
+    case 'interruption':
+      return {
+        type: 'next_step_interruption',
+        data: { interruptions, response_accepted: step.responseAccepted, llm_end_hooks_started: step.llmEndHooksStarted },
+      };
+    default:
+      return step satisfies never;
+  }
+}
