@@ -1,0 +1,53 @@
+import type { RunState, ToolApprovalItem } from '@agents/core';
+import type { Terminal } from './terminal.ts';
+import { bold, printable } from './text.ts';
+
+/** Asks about each call that waits and writes the answers into the state; `false` when the person left. */
+export async function decide(state: RunState, terminal: Terminal): Promise<boolean> {
+  for (const item of state.interruptions) {
+    terminal.write(describeCall(item));
+    if (!(await decideOne(state, item, terminal))) return false;
+  }
+  return true;
+}
+
+async function decideOne(state: RunState, item: ToolApprovalItem, terminal: Terminal): Promise<boolean> {
+  for (;;) {
+    const answer = await terminal.ask('Approve? y / n / reason (no, and why) / always (in this request): ');
+    if (answer === undefined) return false;
+    const [word = '', ...rest] = answer.split(/\s+/);
+    switch (word.toLowerCase()) {
+      case 'y':
+      case 'yes':
+        state.approve(item);
+        return true;
+      case 'a':
+      case 'always':
+        state.approve(item, { always: true });
+        return true;
+      case 'n':
+      case 'no':
+        state.reject(item);
+        return true;
+      case 'r':
+      case 'reason': {
+        const message = rest.join(' ') || (await terminal.ask('Reason: '));
+        if (message === undefined) return false;
+        state.reject(item, message === '' ? {} : { message: `Not approved: ${message}` });
+        return true;
+      }
+      default:
+        terminal.write('Please answer y, n, reason or always; exit leaves, and asks again next time.\n');
+    }
+  }
+}
+
+/** The tool and its arguments, one a line. */
+function describeCall(item: ToolApprovalItem): string {
+  const args = Object.entries(JSON.parse(item.arguments) as Record<string, unknown>);
+  const width = Math.max(0, ...args.map(([name]) => name.length));
+  const lines = args.map(
+    ([name, value]) => `    ${name.padEnd(width)}  ${typeof value === 'string' ? value : JSON.stringify(value)}`,
+  );
+  return `${bold(`The desk wants to call ${printable(item.name)}:`)}\n${lines.map((line) => `${printable(line)}\n`).join('')}`;
+}
