@@ -16,7 +16,7 @@ export interface OwnedDatabase extends Database { close(): void }
 
 /** The public type keeps out of the way of drivers' own types; calls here pass strings and numbers only. */
 export function databaseOf(handle: SQLiteHandle): Database {
-  return handle as unknown as Database;
+  return handle;
 }
 
 /**
@@ -32,5 +32,5 @@ export function openDatabase(path: string): OwnedDatabase {
     );
   }
   // Foreign keys as Python's driver has them: off. No wait inside the driver.
-  return new sqlite.DatabaseSync(path, { enableForeignKeyConstraints: false }) as unknown as OwnedDatabase;
+  return new sqlite.DatabaseSync(path, { enableForeignKeyConstraints: false });
 }

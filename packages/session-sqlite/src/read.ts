@@ -66,7 +66,7 @@ async function readPages<T extends object>({ sessionId, limit = Number.MAX_SAFE_
   if (pages > 1 && !(await query((statements) => statements.hasMessage(sessionId, newestId)))) return undefined;
   for (const row of corruptRows) corrupt(row);
   const newest = items.length > limit ? items.slice(0, limit) : items;
-  return { items: newest.reverse(), newestId };
+  return { items: newest.toReversed(), newestId };
 }
 
 /** The newest `count` valid rows, newest first, inside a transaction. */

@@ -183,7 +183,7 @@ export class SQLiteSession<T extends object = AgentInputItem> implements Managed
   }
 
   #replaceSuffix(statements: Statements, expected: readonly string[], replacement: readonly string[]): void {
-    const tail = newestValid(statements, this.sessionId, expected.length).reverse();
+    const tail = newestValid(statements, this.sessionId, expected.length).toReversed();
     if (tail.length !== expected.length || tail.some(({ text }, index) => !sameItem(text, expected[index] ?? ''))) {
       throw new UserError('The history does not end with the expected items; nothing was changed.', { code: 'session_suffix_mismatch' });
     }

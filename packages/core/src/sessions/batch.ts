@@ -10,13 +10,13 @@ import { pruneOrphans } from './prune.ts';
 /** Items as they are stored, and how many run items they hold. */
 export interface Batch { readonly items: readonly AgentInputItem[]; readonly count: number }
 
-/** New input in its stored form. @internal */
+/** New input in its stored form. */
 export function inputBatch(session: Session, record: StateRecord, newItems: readonly AgentInputItem[]): Batch {
   const items = dedupeInput(newItems.map((item) => storedForm(session, record, toInputItem(item))));
   return { items: forStore(session, items), count: 0 };
 }
 
-/** Items of a turn in their stored form; waiting approvals are never stored (SESS-082, 085, 086). @internal */
+/** Items of a turn in their stored form; waiting approvals are never stored (SESS-082, 085, 086). */
 export function turnBatch(session: Session, record: StateRecord, runItems: readonly RunItem[]): Batch {
   const converted = runItems
     .filter((item) => item.type !== 'tool_approval_item')
@@ -28,8 +28,6 @@ export function turnBatch(session: Session, record: StateRecord, runItems: reado
 /**
  * A held batch together with the items of the turn that ends it, which follow (STATE-324). Held calls that nobody will
  * answer any more are left out.
- *
- * @internal
  */
 export function claimHeld(session: Session, record: StateRecord, held: PendingWrite, turn: Batch): Batch {
   const waiting = new Set(record.step.type === 'interruption' ? record.step.interruptions.map((item) => item.callId) : []);
@@ -42,7 +40,7 @@ export function claimHeld(session: Session, record: StateRecord, held: PendingWr
   return { items: forStore(session, items), count: items.length };
 }
 
-/** Raw digests of a batch. @throws SessionItemError for what is no JSON, as the session would. @internal */
+/** Raw digests of a batch. @throws SessionItemError for what is no JSON, as the session would. */
 export function rawDigests(items: readonly AgentInputItem[]): string[] {
   try {
     return items.map((item) => itemDigest(item, 'raw'));

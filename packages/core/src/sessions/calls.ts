@@ -9,21 +9,17 @@ export type SessionStep = <T>(effect: { readonly kind: 'session'; readonly opera
 /**
  * Reads as the contract documents it: other people's sessions see exactly the documented arguments, and only those that
  * opted in see the context.
- *
- * @internal
  */
 export async function readItems(session: Session, limit: number | undefined, context: RunContext): Promise<AgentInputItem[]> {
   if (supports(session, 'runContext')) return await session.getItems(limit, context);
   return limit === undefined ? await session.getItems() : await session.getItems(limit);
 }
 
-/** @internal */
 export async function appendItems(session: Session, items: readonly AgentInputItem[], context: RunContext): Promise<void> {
   if (supports(session, 'runContext')) await session.addItems(items, context);
   else await session.addItems(items);
 }
 
-/** @internal */
 export async function applyOperation(session: TransactionalSession, operation: HistoryOperation, context: RunContext): Promise<void> {
   await session.applyHistoryTransaction(operation, context);
 }

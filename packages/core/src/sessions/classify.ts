@@ -11,7 +11,6 @@ interface Pool { take(item: AgentInputItem): boolean; takeEqual(item: AgentInput
  *
  * @param handed the objects that were handed in as history
  * @param keyOf content key of an item
- * @internal
  */
 export function classifyResult(
   result: readonly AgentInputItem[], history: readonly AgentInputItem[], newItems: readonly AgentInputItem[],
@@ -46,10 +45,9 @@ function pool(items: readonly AgentInputItem[], keyOf: (item: AgentInputItem) =>
     take: use,
     takeEqual(item) {
       byKey ??= groupByKey(items, keyOf);
-      const equal = byKey.get(keyOf(item));
-      while (equal !== undefined && equal.length > 0) {
-        const candidate = equal.pop();
-        if (candidate !== undefined && use(candidate)) return true;
+      const equal = byKey.get(keyOf(item)) ?? [];
+      for (let candidate = equal.pop(); candidate !== undefined; candidate = equal.pop()) {
+        if (use(candidate)) return true;
       }
       return false;
     },

@@ -15,7 +15,7 @@ export function encodeItem(item: object, options?: { style?: 'compact' | 'spaced
   return encodeAt(item, 0, undefined, options);
 }
 
-/** All of a batch or nothing: the error names the item by its index. @internal */
+/** All of a batch or nothing: the error names the item by its index. */
 export function encodeItems(items: readonly object[], sessionId: string | undefined, options?: { style?: 'compact' | 'spaced'; ascii?: boolean }): string[] {
   // By index: holes are undefined items.
   return Array.from(items, (item, index) => encodeAt(item, index, sessionId, options));

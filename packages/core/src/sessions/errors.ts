@@ -28,7 +28,7 @@ export class SessionClosedError extends SessionError {
     defineError(this, 'SessionClosedError');
   }
 
-  override readonly code: 'session_closed' = 'session_closed';
+  override readonly code = 'session_closed' as const;
 }
 
 /** Tables, collections or key types are not the expected ones. */
@@ -37,7 +37,7 @@ export class SessionSchemaError extends SessionError {
     defineError(this, 'SessionSchemaError');
   }
 
-  override readonly code: 'session_schema' = 'session_schema';
+  override readonly code = 'session_schema' as const;
 }
 
 /** No lock in time; nothing was written: try again. */
@@ -46,7 +46,7 @@ export class SessionBusyError extends SessionError {
     defineError(this, 'SessionBusyError');
   }
 
-  override readonly code: 'session_busy' = 'session_busy';
+  override readonly code = 'session_busy' as const;
 }
 
 /** Nothing was sent. `path` names the member of item `index`. */
@@ -73,7 +73,7 @@ export class SessionVersionConflictError extends SessionError {
     defineError(this, 'SessionVersionConflictError');
   }
 
-  override readonly code: 'session_version_conflict' = 'session_version_conflict';
+  override readonly code = 'session_version_conflict' as const;
   readonly expected: string;
   readonly actual: string;
 
@@ -90,7 +90,7 @@ export class SessionOutcomeUnknownError extends SessionError {
     defineError(this, 'SessionOutcomeUnknownError');
   }
 
-  override readonly code: 'session_outcome_unknown' = 'session_outcome_unknown';
+  override readonly code = 'session_outcome_unknown' as const;
   readonly operation: 'append' | 'replace' | 'pop' | 'clear';
   readonly operationId: string | undefined;
 

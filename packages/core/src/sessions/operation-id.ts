@@ -7,8 +7,6 @@ type Position = NonNullable<PendingWrite['position']>;
 /**
  * Where a batch stands in its run: the same before and after a restore of the state, since it is read off the record's
  * turn and the count of items of that turn that were acknowledged before. Turn 0 is the run's input.
- *
- * @internal
  */
 export function batchPosition(record: StateRecord): Position {
   const isInput = record.modelResponses.length === 0;
@@ -18,8 +16,6 @@ export function batchPosition(record: StateRecord): Position {
 /**
  * Id of one append of a run (SESS-101). Content alone is not enough: "yes" twice in a chat is two operations; the run's
  * key and the position tell them apart and are the same when the append is repeated.
- *
- * @internal
  */
 export function operationId(sessionId: string, runKey: string, position: Position, itemDigests: readonly string[]): string {
   return sha256Base64Url(

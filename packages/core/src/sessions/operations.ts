@@ -18,7 +18,7 @@ export interface CheckedOperation<T extends object> {
   readonly digest: string | undefined;
 }
 
-/** @throws UserError for blank ids, unknown members and lists that are no arrays; before any effect (SESS-035). @internal */
+/** @throws UserError for blank ids, unknown members and lists that are no arrays; before any effect (SESS-035). */
 export function checkOperation<T extends object>(operation: HistoryOperation<T>): CheckedOperation<T> {
   const given: unknown = operation;
   if (typeof given !== 'object' || given === null) throw refuse(`must be an object, not ${kindOf(given)}`);
@@ -44,20 +44,19 @@ export function checkOperation<T extends object>(operation: HistoryOperation<T>)
   return { operationId, transaction, digest: operation[contentDigest] };
 }
 
-/** @internal */
 export function checkBatch<T>(items: readonly T[], where: string): readonly T[] {
   if (!Array.isArray(items)) throw new UserError(`Items of ${where} must be an array, not ${kindOf(items)}.`);
   return items;
 }
 
-/** Tells changes apart: the type and the digests of the plain items (SESS-036). @internal */
+/** Tells changes apart: the type and the digests of the plain items (SESS-036). */
 export function changeDigest(change: HistoryChange): string {
   const digests = (items: readonly object[]): string[] => items.map((item) => itemDigest(item as AgentInputItem, 'raw'));
   const parts = change.type === 'replace_suffix' ? [digests(change.expectedSuffix), digests(change.replacement)] : [digests(change.items)];
   return sha256Hex(JSON.stringify([change.type, ...parts]));
 }
 
-/** Whether the stored texts hold the same items; the order of members does not count. @internal */
+/** Whether the stored texts hold the same items; the order of members does not count. */
 export function sameSuffix(stored: readonly string[], expected: readonly string[]): boolean {
   return (
     stored.length === expected.length &&

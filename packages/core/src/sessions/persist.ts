@@ -37,8 +37,6 @@ export interface TurnMeta {
  * The only writer of a session. A batch stands in the record before it is offered to the session and leaves it when the
  * session acknowledged it, so that whatever happens in between can be settled later (STATE §11.2). Errors of the session
  * pass unchanged.
- *
- * @internal
  */
 export class SessionWriter {
   readonly #session: Session;

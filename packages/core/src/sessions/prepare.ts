@@ -36,7 +36,6 @@ export interface PrepareArgs {
  * Reads the history once and joins it with the new input (SESS-061…075). Nothing is written.
  *
  * @throws UserError for settings and callbacks of a wrong kind, and `session_foreign_items`; what the session throws passes
- * @internal
  */
 export async function prepareInput(args: PrepareArgs): Promise<PreparedInput> {
   const { session, settings, callback, context } = args;
@@ -76,7 +75,7 @@ function modelView(stored: readonly AgentInputItem[], session: Session, policy: 
 
 function withoutSdkKeys(item: AgentInputItem): AgentInputItem {
   const { _agents_tool_description: _1, _agents_tool_title: _2, created_by: _3, ...rest } = item as AgentInputItem & Record<string, unknown>;
-  return rest as AgentInputItem;
+  return rest;
 }
 
 /** camelCase members without their snake_case counterpart: an item of another SDK, which the API would refuse. */

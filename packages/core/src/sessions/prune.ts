@@ -25,8 +25,6 @@ const CALL_OF: ReadonlyMap<string, string> = new Map(Object.entries(OUTPUT_OF).m
  * Leaves out what a model refuses: calls of the history that nobody answered, with the reasoning that led to them, and,
  * when a limit may have cut a pair (`cutPairs`), outputs without their call. What is new in the turn always stays. Only
  * the view is pruned, never the store (SESS-071…074).
- *
- * @internal
  */
 export function pruneOrphans(items: readonly Sourced[], cutPairs: boolean): Sourced[] {
   const calls = unansweredCalls(items);

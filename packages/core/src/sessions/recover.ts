@@ -9,7 +9,6 @@ import { knownSessionId } from './settings.ts';
  * `SessionWriter.settle`.
  *
  * @throws UserError `session_missing`, `session_write_wrong_session`
- * @internal
  */
 export function checkSessionForResume(record: StateRecord, session: Session | null | undefined): void {
   if (session === undefined && record.sessionId !== undefined) {
@@ -28,7 +27,6 @@ export function checkSessionForResume(record: StateRecord, session: Session | nu
   if (id !== undefined && id !== pending.sessionId) throw wrongSession();
 }
 
-/** @internal */
 export function wrongSession(): UserError {
   return new UserError(
     'This state has a pending session write, and it can only be resumed with the session that the write belongs to. Pass that session.',
@@ -36,7 +34,7 @@ export function wrongSession(): UserError {
   );
 }
 
-/** A batch that output guardrails withhold: it rides along until a turn claims it (STATE-322). @internal */
+/** A batch that output guardrails withhold: it rides along until a turn claims it (STATE-322). */
 export function isHeld(pending: PendingWrite): boolean {
   return pending.foreign['held'] === true;
 }
@@ -45,8 +43,6 @@ export function isHeld(pending: PendingWrite): boolean {
  * What became of an append whose answer is missing, by the tail of the session: `tail` holds the digests of the newest
  * `before.length + batch.length` items. `ambiguous`: somebody else wrote, or the batch arrived in part, or equal items
  * make both answers possible.
- *
- * @internal
  */
 export function readOutcome(before: readonly string[], batch: readonly string[], tail: readonly string[]): 'committed' | 'unchanged' | 'ambiguous' {
   const committed = equal(tail, [...before, ...batch]);
@@ -55,12 +51,11 @@ export function readOutcome(before: readonly string[], batch: readonly string[],
   return committed ? 'committed' : 'unchanged';
 }
 
-/** For an acknowledged batch: whether the session still ends with it. @internal */
+/** For an acknowledged batch: whether the session still ends with it. */
 export function stillThere(before: readonly string[], batch: readonly string[], tail: readonly string[]): boolean {
   return equal(tail, [...before, ...batch]);
 }
 
-/** @internal */
 export function ambiguous(): UserError {
   return new UserError(
     'The pending session write cannot be reconciled: the history of the session changed, or what it holds is ambiguous. Repair the session so that it ends either with or without the pending items, then resume this state again; its finished work must not be run anew.',

@@ -2,7 +2,7 @@ import { UserError } from '../base/errors.ts';
 import { checkOptions, kindOf, kinds } from '../base/options.ts';
 import type { Session, SessionSettings } from './contract.ts';
 
-/** @throws UserError for unknown members and limits that are no whole numbers. @internal */
+/** @throws UserError for unknown members and limits that are no whole numbers. */
 export function checkSessionSettings(settings: SessionSettings | undefined, where: string): void {
   checkOptions(settings, { limit: kinds.any }, where);
   if (settings?.limit !== undefined && settings.limit !== null) checkLimit(settings.limit, where);
@@ -10,8 +10,6 @@ export function checkSessionSettings(settings: SessionSettings | undefined, wher
 
 /**
  * Items to read: the argument, else the settings (later ones first), else all. `undefined`: all; never negative.
- *
- * @internal
  */
 export function resolveLimit(limit: number | undefined, ...settings: readonly (SessionSettings | undefined)[]): number | undefined {
   const given: number | null | undefined = limit ?? settings.find((one) => one?.limit !== undefined)?.limit;
@@ -25,7 +23,7 @@ function checkLimit(limit: unknown, where: string): void {
   throw new UserError(`The limit of ${where} must be a whole number, not ${typeof limit === 'number' ? String(limit) : kindOf(limit)}.`);
 }
 
-/** @throws UserError `session_id_invalid`. @internal */
+/** @throws UserError `session_id_invalid`. */
 export function checkSessionId(sessionId: unknown): asserts sessionId is string {
   let problem: string | undefined;
   if (typeof sessionId !== 'string') problem = `must be a string, not ${kindOf(sessionId)}`;
@@ -36,7 +34,7 @@ export function checkSessionId(sessionId: unknown): asserts sessionId is string 
   if (problem !== undefined) throw new UserError(`A session id ${problem}.`, { code: 'session_id_invalid' });
 }
 
-/** The id as far as it is known without asking; an id that cannot be had degrades what needs it, nothing else. @internal */
+/** The id as far as it is known without asking; an id that cannot be had degrades what needs it, nothing else. */
 export function knownSessionId(session: Session): string | undefined {
   try {
     const id: unknown = session.sessionId;
@@ -46,7 +44,7 @@ export function knownSessionId(session: Session): string | undefined {
   }
 }
 
-/** The id, asked for if need be. Never rejects. @internal */
+/** The id, asked for if need be. Never rejects. */
 export async function readSessionId(session: Session): Promise<string | undefined> {
   const known = knownSessionId(session);
   if (known !== undefined) return known;

@@ -9,8 +9,6 @@ const KEPT = 256;
 /**
  * What a segment knows of the session's newest items, from its own read and its own batches, so that a write knows what
  * stood before it without reading again. Bounded: a turn costs the same at any length of history.
- *
- * @internal
  */
 export class KnownTail {
   #items: AgentInputItem[];
@@ -40,7 +38,7 @@ export class KnownTail {
   }
 }
 
-/** Raw digest of an item as this session compares it (STATE-316). @internal */
+/** Raw digest of an item as this session compares it (STATE-316). */
 export function tailDigest(session: Session, item: AgentInputItem): string {
   const normalized = supports(session, 'itemPolicy') && session.normalizeForComparison ? session.normalizeForComparison(item) : item;
   return itemDigest(normalized, 'raw');

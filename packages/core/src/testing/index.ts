@@ -5,3 +5,6 @@ export { ScriptedModel } from './scripted-model.ts';
 export type { ScriptedModelOptions } from './scripted-model.ts';
 export type { ModelCall, ModelStep, StepOptions } from './script.ts';
 export { OfflineModel } from './offline-model.ts';
+export type { ContractCase } from './contracts/case.ts';
+export { sessionContract } from './contracts/session.ts';
+export type { SessionFixture } from './contracts/session.ts';

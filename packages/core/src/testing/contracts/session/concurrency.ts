@@ -1,0 +1,100 @@
+import { check, same } from '../case.ts';
+import { user, users } from './scene.ts';
+import type { SessionCase } from './scene.ts';
+
+/** Items that know their batch. */
+function batch(writer: number, number: number, size: number): object[] {
+  return Array.from({ length: size }, (_, index) => user(`${writer}/${number}/${index}`));
+}
+
+function contents(items: readonly object[]): string[] {
+  return items.map((item) => (item as { content: string }).content);
+}
+
+/** Every batch whole, contiguous and in order. */
+function wholeBatches(items: readonly object[], size: number): void {
+  const texts = contents(items);
+  check(texts.length % size === 0, `whole batches of ${size}, not ${texts.length} items`);
+  for (const [index, text] of texts.entries()) {
+    const first = texts[index - (index % size)] ?? '';
+    same(text, first.replace(/\d+$/, String(index % size)), `item ${index}`);
+  }
+}
+
+export const concurrency: readonly SessionCase[] = [
+  {
+    id: 'F1', title: '20 appends at once on one object take effect in call order',
+    async body(scene) {
+      const session = await scene.open();
+      await Promise.all(Array.from({ length: 20 }, (_, index) => session.addItems(users(3, 3 * index + 1))));
+      same(await session.getItems(), users(60), 'items');
+    },
+  },
+  {
+    id: 'F2', title: 'two objects, 50 batches each: none lost, none split',
+    async body(scene) {
+      const sessions = [await scene.open(), await scene.open()];
+      await Promise.all(
+        sessions.map(async (session, writer) => {
+          for (let number = 0; number < 50; number++) await session.addItems(batch(writer, number, 5));
+        }),
+      );
+      const items = await (await scene.open()).getItems();
+      same(items.length, 500, 'count of items');
+      wholeBatches(items, 5);
+    },
+  },
+  {
+    id: 'F3', title: '20 pops at once take each item once',
+    async body(scene) {
+      const first = await scene.filled(users(20));
+      const second = await scene.open();
+      const popped = await Promise.all(Array.from({ length: 20 }, (_, index) => (index % 2 === 0 ? first : second).popItem()));
+      const taken = contents(popped.filter((item) => item !== undefined));
+      same(taken.map(Number).sort((a, b) => a - b), Array.from({ length: 20 }, (_, index) => index + 1), 'popped items');
+      check((await first.popItem()) === undefined, 'nothing left');
+    },
+  },
+  {
+    id: 'F4', title: 'append, pop and clear at once end consistent',
+    async body(scene) {
+      const session = await scene.filled(batch(0, 0, 4));
+      await Promise.all([session.addItems(batch(0, 1, 4)), session.popItem(), session.clearSession(), session.addItems(batch(0, 2, 4)), session.popItem()]);
+      same(contents(await session.getItems()), contents(batch(0, 2, 3)), 'items, in the order of the calls');
+    },
+  },
+  {
+    id: 'F5', title: 'ten objects race for the first write',
+    async body(scene) {
+      const sessions = await Promise.all(Array.from({ length: 10 }, () => scene.open()));
+      await Promise.all(sessions.map((session, writer) => session.addItems(batch(writer, 0, 3))));
+      const items = await (await scene.open()).getItems();
+      same(items.length, 30, 'count of items');
+      wholeBatches(items, 3);
+    },
+  },
+  {
+    id: 'F7', title: 'a reader sees whole batches and a prefix that only grows',
+    async body(scene) {
+      const [first, second, reader] = [await scene.open(), await scene.open(), await scene.open()];
+      let writing = true;
+      const writers = [first, second].map(async (session, writer) => {
+        for (let number = 0; number < 30; number++) await session.addItems(batch(writer, number, 4));
+      });
+      const done = Promise.all(writers).finally(() => {
+        writing = false;
+      });
+      let seen: string[] = [];
+      while (writing) {
+        const items = await reader.getItems();
+        wholeBatches(items, 4);
+        const texts = contents(items);
+        same(texts.slice(0, seen.length), seen, 'the prefix that was read before');
+        seen = texts;
+        await new Promise((resolve) => setTimeout(resolve));
+      }
+      await done;
+      same((await reader.getItems()).length, 240, 'count of items');
+    },
+  },
+];

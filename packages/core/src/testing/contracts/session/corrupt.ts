@@ -1,0 +1,72 @@
+import { check, same, skip } from '../case.ts';
+import { user, users } from './scene.ts';
+import type { Scene, SessionCase } from './scene.ts';
+
+const BROKEN = '{"role":"user","content":';
+
+async function corruptTail(scene: Scene, ...records: readonly string[]): Promise<void> {
+  const { fixture } = scene;
+  if (fixture.addCorrupt === undefined) skip('the fixture cannot add corrupt records');
+  for (const record of records) await fixture.addCorrupt(scene.id, record);
+}
+
+export const corrupt: readonly SessionCase[] = [
+  {
+    id: 'E1', title: 'reading skips a corrupt record at the end',
+    async body(scene) {
+      const session = await scene.filled(users(3));
+      await corruptTail(scene, BROKEN);
+      same(await session.getItems(), users(3), 'items');
+    },
+  },
+  {
+    id: 'E2', title: 'a limit counts valid items only',
+    async body(scene) {
+      const session = await scene.filled(users(3));
+      await corruptTail(scene, BROKEN, BROKEN, BROKEN, BROKEN);
+      same(await session.getItems(2), users(2, 2), 'items');
+      same(await session.getItems(3), users(3), 'items');
+    },
+  },
+  {
+    id: 'E3', title: 'pop removes corrupt records on its way to the newest valid item',
+    async body(scene) {
+      const session = await scene.filled(users(3));
+      await corruptTail(scene, BROKEN, 'nonsense');
+      same(await session.popItem(), user('3'), 'popped');
+      same(await session.popItem(), user('2'), 'popped');
+      same(await session.getItems(), users(1), 'items left');
+    },
+  },
+  {
+    id: 'E4', title: 'pop of corrupt records alone gives undefined',
+    async body(scene) {
+      const session = await scene.open();
+      await session.addItems(users(1));
+      await session.popItem();
+      await corruptTail(scene, BROKEN, BROKEN);
+      check((await session.popItem()) === undefined, 'undefined');
+      same(await session.getItems(), [], 'items');
+    },
+  },
+  {
+    id: 'E5', title: 'JSON that is no object is corrupt',
+    async body(scene) {
+      const session = await scene.filled(users(2));
+      await corruptTail(scene, '3', 'null', '"text"', '[]', 'true');
+      same(await session.getItems(1), users(1, 2), 'items');
+      same(await session.popItem(), user('2'), 'popped');
+    },
+  },
+  {
+    id: 'E6', title: 'a corrupt record in the middle survives appends',
+    async body(scene) {
+      const session = await scene.filled(users(1));
+      await corruptTail(scene, BROKEN);
+      await session.addItems(users(1, 2));
+      same(await session.getItems(), users(2), 'items');
+      same(await session.popItem(), user('2'), 'popped');
+      same(await session.getItems(), users(1), 'items');
+    },
+  },
+];

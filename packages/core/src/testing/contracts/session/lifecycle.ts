@@ -1,0 +1,57 @@
+import { check, refuses, same, skip } from '../case.ts';
+import { users } from './scene.ts';
+import type { SessionCase } from './scene.ts';
+
+export const lifecycle: readonly SessionCase[] = [
+  {
+    id: 'H1', title: 'close can be called again and at once',
+    async body(scene) {
+      const session = await scene.managed();
+      await session.addItems(users(1));
+      await Promise.all([session.close(), session.close(), session.close()]);
+      await session.close();
+    },
+  },
+  {
+    id: 'H2', title: 'calls after close reject, those that would do nothing too',
+    async body(scene) {
+      const session = await scene.managed();
+      const before = session.addItems(users(1));
+      await session.close();
+      await before;
+      if (!session.closed) skip('close() leaves this session open');
+      const calls: Record<string, () => Promise<unknown>> = {
+        getItems: () => session.getItems(),
+        'getItems(0)': () => session.getItems(0),
+        addItems: () => session.addItems(users(1)),
+        'addItems([])': () => session.addItems([]),
+        popItem: () => session.popItem(),
+        clearSession: () => session.clearSession(),
+        readHistory: () => session.readHistory(),
+        ping: () => session.ping(),
+      };
+      for (const [name, call] of Object.entries(calls)) await refuses(call, 'session_closed', name);
+    },
+  },
+  {
+    id: 'H3', title: 'a client that was handed in survives close',
+    async body(scene) {
+      const session = await scene.managed();
+      await session.close();
+      if (session.closed) skip('close() closes this session');
+      await session.addItems(users(1));
+      same(await session.getItems(), users(1), 'items');
+      check(await session.ping(), 'ping() to be true');
+    },
+  },
+  {
+    id: 'H5', title: 'asyncDispose closes',
+    async body(scene) {
+      const session = await scene.managed();
+      await session[Symbol.asyncDispose]();
+      const closing = await scene.managed();
+      await closing.close();
+      same(session.closed, closing.closed, 'closed');
+    },
+  },
+];

@@ -1,0 +1,3 @@
+import type { SessionCase } from './scene.ts';
+
+export const runs: readonly SessionCase[] = [];

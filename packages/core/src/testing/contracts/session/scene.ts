@@ -1,0 +1,54 @@
+import { randomHex } from '../../../base/ids.ts';
+import { supports } from '../../../sessions/contract.ts';
+import type { ManagedSession, Session, SessionCapabilities, SessionSettings } from '../../../sessions/contract.ts';
+import { skip } from '../case.ts';
+import type { SessionFixture } from '../session.ts';
+
+/** A case as data. */
+export interface SessionCase { readonly id: string; readonly title: string; readonly body: (scene: Scene) => Promise<void> }
+
+export type Items = readonly object[];
+
+/** What the cases work with: a fixture and an id that nobody else has. */
+export class Scene {
+  readonly fixture: SessionFixture;
+  readonly id: string = `contract-${randomHex(8)}`;
+
+  constructor(fixture: SessionFixture) {
+    this.fixture = fixture;
+  }
+
+  async open(sessionSettings?: SessionSettings, id: string = this.id): Promise<Session<object>> {
+    return await this.fixture.open(id, sessionSettings && { sessionSettings });
+  }
+
+  /** A session that holds these items. */
+  async filled(items: Items, sessionSettings?: SessionSettings): Promise<Session<object>> {
+    const session = await this.open(sessionSettings);
+    await session.addItems(items);
+    return session;
+  }
+
+  async sibling(): Promise<Session<object>> {
+    return await this.open(undefined, `${this.id}-sibling`);
+  }
+
+  async capable<K extends keyof SessionCapabilities>(capability: K, session?: Session<object>): Promise<SessionCapabilities<object>[K]> {
+    const opened: unknown = session ?? (await this.open());
+    return supports(opened, capability) ? (opened as SessionCapabilities<object>[K]) : skip(`the session has no capability '${capability}'`);
+  }
+
+  async managed(): Promise<ManagedSession<object>> {
+    const session = await this.open();
+    return 'close' in session && typeof session.close === 'function' ? (session as ManagedSession<object>) : skip('the session has no close()');
+  }
+}
+
+export function user(text: string): object {
+  return { role: 'user', content: text };
+}
+
+/** `user('1') … user(String(count))`, or from another number on. */
+export function users(count: number, from = 1): object[] {
+  return Array.from({ length: count }, (_, index) => user(String(from + index)));
+}
