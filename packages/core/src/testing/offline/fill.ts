@@ -22,7 +22,12 @@ export function fillObject(schema: JsonSchema, sources: Sources): { value: Recor
   // The pickiest first: free text takes what the others left.
   const order = fields.toSorted((a, b) => rank(a.name, a.of.schema) - rank(b.name, b.of.schema));
   for (const { name, of } of order) {
-    const found = text.take(name, of.schema) ?? fromKnown(name, of.schema, sources.known);
+    const found = text.take(name, of.schema);
+    if (found !== undefined) value[name] = found;
+  }
+  const known = sources.known.filter((object) => !isOther(object, value));
+  for (const { name, of } of order) {
+    const found = value[name] ?? fromKnown(name, of.schema, known);
     if (found !== undefined) value[name] = found;
   }
   for (const { name, of } of order) {
@@ -174,6 +179,13 @@ class Text {
     this.#left = `${this.#left.slice(0, match.index)} ${this.#left.slice(match.index + match[0].length)}`;
     return match[1] ?? match[0];
   }
+}
+
+/** Whether an object is about something else than the ids of the request: the total of order 7 says nothing of order 8. */
+function isOther(object: Readonly<Record<string, unknown>>, asked: Readonly<Record<string, unknown>>): boolean {
+  return Object.entries(asked).some(
+    ([name, value]) => isIdentifier(new Set(wordsOf(name))) && object[name] !== undefined && object[name] !== value,
+  );
 }
 
 /** A value of that name seen before; a word of the same meaning does, `amount` is a `total`. */
