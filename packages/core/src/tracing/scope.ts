@@ -145,11 +145,21 @@ function callOnce<R>(around: (call: () => R) => unknown, fn: () => R, what: stri
     return outcome.value;
   };
   try {
-    around(call);
+    ignoreRejection(around(call), outcome, what);
   } catch (error) {
     if (!isErrorOf(outcome, error)) logFailure(what, error);
   }
   return call();
+}
+
+/** A promise that `around` made itself is nobody's: its rejection must not go unhandled. */
+function ignoreRejection(result: unknown, outcome: Outcome<unknown> | undefined, what: string): void {
+  if (!(result instanceof Promise) || (outcome !== undefined && 'value' in outcome && outcome.value === result)) return;
+  // Made around the promise of the callback, it only repeats what that one tells.
+  const repeats = outcome !== undefined && 'value' in outcome && outcome.value instanceof Promise;
+  result.catch((error: unknown) => {
+    if (!repeats) logFailure(what, error);
+  });
 }
 
 function isErrorOf(outcome: Outcome<unknown> | undefined, error: unknown): boolean {

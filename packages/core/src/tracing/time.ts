@@ -3,15 +3,26 @@ import { runtime } from './runtime.ts';
 import type { Clock } from './types.ts';
 
 let last = 0;
+/** What `monotonic()` lacks to the epoch. */
+let offset: number | undefined;
+/** A wall clock that differs by more was set. */
+const SET_MS = 5;
 
-const platform: Clock = {
-  now: () => Date.now(),
-  monotonic: () => {
-    // A `Date.now` that goes back stands still instead.
-    last = Math.max(last, globalThis.performance?.now?.() ?? Date.now());
-    return last;
-  },
-};
+/** A `Date.now` that goes back stands still instead. */
+function monotonic(): number {
+  last = Math.max(last, globalThis.performance?.now?.() ?? Date.now());
+  return last;
+}
+
+/** The wall clock with the fraction of a millisecond that `Date.now` lacks: traces of one millisecond keep their order. */
+function now(): number {
+  const [wall, elapsed] = [Date.now(), monotonic()];
+  offset ??= wall - elapsed;
+  if (Math.abs(offset + elapsed - wall) > SET_MS) offset = wall - elapsed;
+  return offset + elapsed;
+}
+
+const platform: Clock = { now, monotonic };
 
 /**
  * The time of one trace: the wall clock read once, then monotonic differences. So no end is before its start and no

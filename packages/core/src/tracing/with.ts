@@ -78,7 +78,7 @@ export function withSpan<K extends SpanType, R>(
 
 function newTrace(name: string, options: TraceOptions | undefined): Trace {
   const trace = createTrace(name, options);
-  const current = currentFrame()?.trace;
+  const current = isDisabled() ? undefined : currentFrame()?.trace;
   if (current !== undefined && !isNoop(current))
     log.warn('A trace is active already; withTrace() makes another one beside it.');
   return trace;
