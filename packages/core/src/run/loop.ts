@@ -92,7 +92,8 @@ async function resume(record: StateRecord, env: RunEnv): Promise<Decided> {
   if (processed === undefined) throw new UserError('The state waits for decisions but does not say on which calls. Start a new run.', { code: 'resume_no_processed_response' });
   const tools = await collectTools(record, env);
   const waiting = step.type === 'interruption' ? step.interruptions : [];
-  const calls = planResume(reclassify(processed, waiting, record.currentAgent, tools.table), contextInternals(record.context).ledger);
+  const stored = reclassify(processed, waiting, record.currentAgent, tools.table);
+  const calls = planResume(stored, contextInternals(record.context), record.currentAgent);
   const pass = new Pass(record, processed, calls, { fresh: false });
   const decided = await work(pass, tools.table, env);
   if (decided.step.type === 'interruption') warnUndecided(waiting.length, decided.step.interruptions.length, pass, env);

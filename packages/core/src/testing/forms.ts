@@ -13,8 +13,8 @@ export function bothForms(test: (runForm: typeof run, form: 'plain' | 'streamed'
   test(streamedForm, 'streamed');
 }
 
-const streamedForm = (async (...args: Parameters<typeof runStreamed>) => {
-  const stream = runStreamed(...args);
+const streamedForm = (async (agent: never, input: never, options: never) => {
+  const stream = runStreamed(agent, input, options);
   for await (const _ of stream);
   return await stream.completed;
 }) as unknown as typeof run;

@@ -1,3 +1,5 @@
+import type { AnyAgent } from '../../agent/agent.ts';
+import type { ContextInternals } from '../../state/context.ts';
 import type { CallIdentity } from '../../state/identity.ts';
 import type { InvocationLedger } from '../../state/ledger.ts';
 import { executedUncommitted } from '../../state/ledger.ts';
@@ -22,7 +24,7 @@ export interface Plan {
  * dropped: their output stands.
  * @throws ModelBehaviorError `call_id_empty`, `call_id_reused`, `call_executed_uncommitted`
  */
-export function planResponse(classified: Classified, ledger: InvocationLedger): Plan {
+export function planResponse(classified: Classified, ledger: InvocationLedger, mayGoOn: (call: PlannedFunctionCall) => boolean = () => false): Plan {
   if (classified.calls.length === 0) return { classified, calls: [], dropped: false };
   const planned = ledger.plan(classified.calls);
   const repeats = new Set<FunctionCall>();
@@ -31,18 +33,24 @@ export function planResponse(classified: Classified, ledger: InvocationLedger): 
   classified.calls.forEach((call, index) => {
     const row = planned[index];
     if (row === undefined || row.status === 'duplicate' || row.status === 'completed') repeats.add(call);
-    else if (row.status === 'executed') doubtful.push(row.callId);
-    else calls.push({ ...call, identity: row.identity });
+    else {
+      const planned = { ...call, identity: row.identity };
+      if (row.status === 'executed' && !mayGoOn(planned)) doubtful.push(row.callId);
+      else calls.push(planned);
+    }
   });
   if (doubtful.length > 0) throw executedUncommitted(doubtful);
   return { classified: withoutRepeats(classified, repeats), calls, dropped: repeats.size > 0 };
 }
 
 /**
- * What is left of a stored response. A call that was started and not finished is in doubt and is never just run again.
+ * What is left of a stored response. A call that was started and not finished is in doubt and is never just run again;
+ * one that was rejected does not run at all, so its text can be given.
  * @throws ModelBehaviorError as `planResponse`
  */
-export function planResume(stored: readonly FunctionCall[], ledger: InvocationLedger): readonly PlannedFunctionCall[] {
+export function planResume(stored: readonly FunctionCall[], { approvals, ledger }: ContextInternals, owner: AnyAgent): readonly PlannedFunctionCall[] {
   const classified: Classified = { items: [], calls: stored, unknownTypes: [] };
-  return planResponse(classified, ledger).calls;
+  const isRejected = ({ lookupKey, identity }: PlannedFunctionCall): boolean =>
+    lookupKey !== undefined && approvals.decisionFor({ owner, lookupKey, identity }, ledger)?.approved === false;
+  return planResponse(classified, ledger, isRejected).calls;
 }

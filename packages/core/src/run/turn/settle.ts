@@ -7,7 +7,8 @@ import type { RunEnv } from '../env.ts';
 import type { ToolTable } from './classify.ts';
 import type { Pass } from './pass.ts';
 import { toolOutputText } from '../../agent/tool-output.ts';
-import { ModelRefusalError, UserError } from '../../base/errors.ts';
+import { ModelBehaviorError, ModelRefusalError, UserError, withoutRunData } from '../../base/errors.ts';
+import { getLogger } from '../../base/logger.ts';
 
 const runAgain: Step = { type: 'run_again' };
 
@@ -85,7 +86,16 @@ function messageOutput(items: readonly RunItem[], output: ResolvedOutput): Step 
     if (part.type === 'output_text') text += part.text ?? '';
   }
   if (output.type === 'text') return { type: 'final_output', output: text };
-  return text === '' ? runAgain : { type: 'final_output', output: output.parse(text) };
+  return text === '' ? runAgain : { type: 'final_output', output: parsed(text, output) };
+}
+
+/** With logging of model data off, an error about the model's text leaves the run without what shows it (RUN-1902). */
+function parsed(text: string, output: Extract<ResolvedOutput, { type: 'schema' }>): unknown {
+  try {
+    return output.parse(text);
+  } catch (error) {
+    throw error instanceof ModelBehaviorError && getLogger().dontLogModelData ? withoutRunData(error) : error;
+  }
 }
 
 function refusal(text: string): ModelRefusalError {
