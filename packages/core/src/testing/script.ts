@@ -44,11 +44,13 @@ export interface PreparedAnswer extends Omit<StepOptions, 'output' | 'error'> {
   readonly failure?: { readonly error: unknown } | undefined;
 }
 
+type CountedId = DrawnId | 'fc' | 'resp';
+
 /** Counted ids, in order of the script. */
 export class ScriptIds {
-  readonly #counts: Record<DrawnId | 'resp', number> = { msg: 0, rs: 0, call: 0, resp: 0 };
+  readonly #counts: Record<CountedId, number> = { msg: 0, rs: 0, call: 0, fc: 0, resp: 0 };
 
-  next(kind: DrawnId | 'resp'): string {
+  next(kind: CountedId): string {
     return `${kind}_${++this.#counts[kind]}`;
   }
 
@@ -79,7 +81,7 @@ export function prepareStep(step: ModelStep, name: string, ids: ScriptIds): Prep
   };
 }
 
-function prepareOutput(output: string | readonly ResponseOutputItem[], name: string, ids: ScriptIds): ResponseOutputItem[] {
+export function prepareOutput(output: string | readonly ResponseOutputItem[], name: string, ids: ScriptIds): ResponseOutputItem[] {
   const items: readonly ResponseOutputItem[] = typeof output === 'string' ? [text(output)] : output;
   return items.map((item, index) => {
     if (typeof item !== 'object' || item === null || typeof item.type !== 'string') throw invalid(name, `has no output item at index ${index}: an object with a type is needed`);

@@ -1,0 +1,232 @@
+import type { ClientOptions, OpenAI } from 'openai';
+import { checkOptions, kinds } from '../base/options.ts';
+import type { ResponseOutputItem } from '../items/wire.ts';
+import type { Clock } from '../tracing/types.ts';
+import { FaultList, socketError } from './fake/faults.ts';
+import type { RequestFaults } from './fake/faults.ts';
+import { readRequest, toResponse } from './fake/fetch.ts';
+import { listen } from './fake/listen.ts';
+import type { FakeServer } from './fake/listen.ts';
+import { ResponseStore } from './fake/responses.ts';
+import { brokenBody, sse } from './fake/stream.ts';
+import { ApiRefusal } from './fake/types.ts';
+import type { Answer, FakeStep, Fault, RecordedRequest } from './fake/types.ts';
+import { ModelScriptError } from './script-error.ts';
+import { prepareOutput, ScriptIds } from './script.ts';
+import { delay } from './wait.ts';
+
+export interface FakeOpenAIOptions {
+  steps?: Iterable<FakeStep> | undefined;
+  /** Refuse what the API refuses. Default `true`. */
+  strict?: boolean | undefined;
+  /** Default: any key. */
+  apiKeys?: readonly string[] | undefined;
+  /** Names that `/v1/models` lists, and that alone may be asked. Default: any. */
+  models?: readonly string[] | undefined;
+  clock?: Clock | undefined;
+}
+type HttpRequest = Awaited<ReturnType<typeof readRequest>>;
+type HttpStep = Extract<FakeStep, { status: number; body?: unknown }>;
+
+/**
+ * An OpenAI API without a network: `/v1/responses` (plain and as server-sent events) and `/v1/models`. Refuses what the
+ * real API refuses. Answers from its steps, and without steps like `OfflineModel`.
+ * @example
+ * ```ts
+ * const fake = new FakeOpenAI({ steps: ['Hello.'] });
+ * const model = new OpenAIResponsesModel('gpt-5.6-luna', { client: await fake.client() });
+ * ```
+ */
+export class FakeOpenAI {
+  readonly #options: FakeOpenAIOptions;
+  #steps: FakeStep[] = [];
+  #requests: RecordedRequest[] = [];
+  #responses = new ResponseStore();
+  #ids = new ScriptIds();
+  readonly #faults = new FaultList();
+
+  constructor(options: FakeOpenAIOptions = {}) {
+    checkOptions(options, { steps: kinds.any, strict: kinds.boolean, apiKeys: kinds.array, models: kinds.array, clock: kinds.object }, 'FakeOpenAI');
+    this.#options = { ...options };
+    this.add(...(options.steps ?? []));
+  }
+
+  /** For `new OpenAI({ fetch })`; works on every runtime. */
+  readonly fetch: typeof globalThis.fetch = async (input, init) => {
+    const request = await readRequest(input as string | URL | Request, init);
+    const answer = await this.#handle(request);
+    return toResponse(answer, request.signal);
+  };
+
+  /** The real client, talking to this service; loads `openai`. */
+  async client(options: ClientOptions = {}): Promise<OpenAI> {
+    const { OpenAI: Client } = await import('openai');
+    return new Client({ apiKey: this.#options.apiKeys?.[0] ?? 'test-key', baseURL: 'https://fake.invalid/v1', ...options, fetch: this.fetch });
+  }
+
+  /** On 127.0.0.1, default any port. Node-like runtimes. */
+  listen(options: { port?: number } = {}): Promise<FakeServer> {
+    checkOptions(options, ['port'], 'FakeOpenAI.listen()');
+    return listen((request) => this.#handle(request), options.port ?? 0);
+  }
+
+  add(...steps: FakeStep[]): this {
+    this.#steps.push(...steps);
+    return this;
+  }
+
+  /** Breaks matching requests; returns the remover. */
+  inject(fault: Fault): () => void {
+    return this.#faults.add(fault);
+  }
+
+  get requests(): readonly RecordedRequest[] {
+    return this.#requests;
+  }
+
+  /** @throws ModelScriptError `unconsumed_model_steps` */
+  assertDone(): void {
+    const { length } = this.#steps;
+    if (length > 0) throw new ModelScriptError(`${length} steps of the fake service were not used (${this.#requests.length} requests were made).`, { code: 'unconsumed_model_steps' });
+  }
+
+  /** Forgets steps, faults, requests and stored responses. */
+  reset(): void {
+    this.#steps = [];
+    this.#requests = [];
+    this.#responses = new ResponseStore();
+    this.#ids = new ScriptIds();
+    this.#faults.clear();
+  }
+
+  async #handle(http: HttpRequest): Promise<Answer> {
+    const request = record(http);
+    this.#requests.push(request);
+    const number = this.#requests.length;
+    const faults = this.#faults.take(request);
+    if (faults.breaking?.kind === 'refuse') throw socketError('fetch failed', 'ECONNREFUSED');
+    if (faults.breaking?.kind === 'hang') await forever(http.signal);
+    if (faults.delayMs > 0) await delay(faults.delayMs).then(() => http.signal?.throwIfAborted());
+    const answer = faultAnswer(faults) ?? (await this.#answer(request, http, faults));
+    return { ...answer, headers: { ...serviceHeaders(number), ...answer.headers } };
+  }
+
+  async #answer(request: RecordedRequest, http: HttpRequest, faults: RequestFaults): Promise<Answer> {
+    try {
+      this.#authorize(http.headers['authorization']);
+      return await this.#route(request, faults);
+    } catch (error) {
+      if (error instanceof ApiRefusal) return json(error.status, error.body);
+      throw error;
+    }
+  }
+
+  #authorize(header: string | undefined): void {
+    const key = /^Bearer\s+(\S+)$/iu.exec(header ?? '')?.[1];
+    if (key === undefined) throw new ApiRefusal("You didn't provide an API key.", { status: 401, code: 'invalid_api_key' });
+    const { apiKeys } = this.#options;
+    if (apiKeys !== undefined && !apiKeys.includes(key)) throw new ApiRefusal('Incorrect API key provided.', { status: 401, code: 'invalid_api_key' });
+  }
+
+  async #route(request: RecordedRequest, faults: RequestFaults): Promise<Answer> {
+    const { method, path } = request;
+    const id = /^\/v1\/responses\/([^/]+)$/u.exec(path)?.[1];
+    if (path === '/v1/models') return allow(method, { GET: () => json(200, this.#models()) });
+    if (path === '/v1/responses') return allow(method, { POST: () => this.#create(request, faults) });
+    if (id !== undefined) return allow(method, { GET: () => json(200, this.#responses.get(id)), DELETE: () => json(200, this.#responses.delete(id)) });
+    throw new ApiRefusal(`Invalid URL (${method} ${path})`, { status: 404 });
+  }
+
+  #models(): object {
+    const names = this.#options.models ?? ['gpt-5.6-luna'];
+    return { object: 'list', data: names.map((id) => ({ id, object: 'model', created: this.#now(), owned_by: 'fake' })) };
+  }
+
+  async #create(request: RecordedRequest, faults: RequestFaults): Promise<Answer> {
+    const { body } = request;
+    if (typeof body !== 'object' || body === null || Array.isArray(body)) throw new ApiRefusal('We could not parse the JSON body of your request.', {});
+    const { breaking } = faults;
+    const isStream = (body as { stream?: unknown }).stream === true;
+    const accepted = this.#responses.accept(body as Record<string, unknown>, this.#options.strict !== false, this.#options.models);
+    const next = await this.#nextStep(request);
+    if (next !== undefined && 'status' in next) return json(next.status, next.body ?? errorBody(next.status), next.headers);
+    const made = this.#responses.create(accepted, next, this.#now(), breaking?.kind === 'terminal' ? breaking : undefined);
+    if (isStream) return { status: 200, headers: { 'content-type': 'text/event-stream; charset=utf-8' }, body: sse(made.events(), faults) };
+    if (breaking?.kind === 'errorEvent') return json(500, { error: { message: `The service reports ${breaking.code}.`, type: 'server_error', param: null, code: breaking.code } });
+    const text = JSON.stringify(made.response);
+    const isBroken = breaking !== undefined && ['cut', 'truncate', 'malformed'].includes(breaking.kind);
+    return { status: 200, headers: { 'content-type': 'application/json' }, body: isBroken ? brokenBody(text, faults) : text };
+  }
+
+  /** Output items, an HTTP answer, or nothing when there are no steps. */
+  async #nextStep(request: RecordedRequest): Promise<ResponseOutputItem[] | HttpStep | undefined> {
+    let step = this.#steps.shift();
+    while (typeof step === 'function') step = await step(request);
+    if (step === undefined) return undefined;
+    if (typeof step === 'object' && 'status' in step && !('type' in step)) return step as HttpStep;
+    const items = prepareOutput(typeof step === 'string' || Array.isArray(step) ? (step as string | ResponseOutputItem[]) : [step as ResponseOutputItem], 'A step of the fake service', this.#ids);
+    return items.map((item) => (item.type === 'function_call' && item.id === undefined ? { id: this.#ids.next('fc'), ...item } : item));
+  }
+
+  #now(): number {
+    return Math.floor((this.#options.clock?.now() ?? Date.now()) / 1000);
+  }
+}
+
+function record({ method, url, headers, text }: HttpRequest): RecordedRequest {
+  const { authorization } = headers;
+  return {
+    transport: 'http',
+    method: method.toUpperCase(),
+    path: url.pathname.replace(/\/+$/u, ''),
+    query: Object.fromEntries(url.searchParams),
+    headers: { ...headers, ...(authorization === undefined ? undefined : { authorization: authorization.replace(/(?<=^\S+\s+)\S+$/u, '***') }) },
+    body: parsed(text),
+  };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return text === '' ? undefined : JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function allow(method: string, handlers: Readonly<Record<string, () => Answer | Promise<Answer>>>): Answer | Promise<Answer> {
+  const handler = handlers[method];
+  if (handler === undefined) throw new ApiRefusal(`Not allowed to ${method} on this URL.`, { status: 405 });
+  return handler();
+}
+
+function faultAnswer({ breaking }: RequestFaults): Answer | undefined {
+  if (breaking?.kind === 'status') return json(breaking.status, breaking.body ?? errorBody(breaking.status), breaking.headers);
+  if (breaking?.kind === 'html') return { status: 502, headers: { 'content-type': 'text/html' }, body: '<html><body><h1>502 Bad Gateway</h1></body></html>' };
+  return undefined;
+}
+
+function errorBody(status: number): object {
+  const codes: Readonly<Record<number, string>> = { 401: 'invalid_api_key', 429: 'rate_limit_exceeded', 500: 'server_error', 503: 'server_is_overloaded' };
+  return { error: { message: `The service answers with status ${status}.`, type: status === 429 ? 'requests' : status >= 500 ? 'server_error' : 'invalid_request_error', param: null, code: codes[status] ?? null } };
+}
+
+function json(status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Answer {
+  return { status, headers: { 'content-type': 'application/json', ...headers }, body: typeof body === 'string' ? body : JSON.stringify(body) };
+}
+
+function serviceHeaders(number: number): Record<string, string> {
+  return {
+    'x-request-id': `req_${String(number).padStart(4, '0')}`,
+    'openai-processing-ms': '1',
+    'x-ratelimit-limit-requests': '10000',
+    'x-ratelimit-remaining-requests': '9999',
+  };
+}
+
+/** No byte, until the caller gives up. */
+function forever(signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    if (signal?.aborted) reject(signal.reason as Error);
+    signal?.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+  });
+}
