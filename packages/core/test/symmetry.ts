@@ -14,7 +14,7 @@ export interface Scenario {
   /** Makes agent, input and options; `log` collects what the case wants to compare. */
   readonly setUp: (kit: ScenarioKit) => { readonly agent: AnyAgent; readonly input: RunInput | Promise<RunInput>; readonly options?: RunOptions<never> };
   /** Goes on with what came out of the first segment (decisions, resumes). */
-  readonly then?: (outcome: Outcome, go: (agent: AnyAgent, input: RunInput, options?: RunOptions<never>) => Promise<Outcome>, kit: ScenarioKit) => Promise<Outcome>;
+  readonly goOn?: (outcome: Outcome, go: (agent: AnyAgent, input: RunInput, options?: RunOptions<never>) => Promise<Outcome>, kit: ScenarioKit) => Promise<Outcome>;
 }
 
 export interface ScenarioKit {
@@ -54,7 +54,7 @@ async function play(scenario: Scenario, go: (agent: AnyAgent, input: RunInput, o
   const kit: ScenarioKit = { log, hooks: loggingHooks(log), session: (id) => loggingSession(id, writes) };
   const { agent, input, options } = scenario.setUp(kit);
   let outcome = await go(agent, await input, options);
-  if (scenario.then) outcome = await scenario.then(outcome, go, kit);
+  if (scenario.goOn) outcome = await scenario.goOn(outcome, go, kit);
   return { ...outcome, log, writes };
 }
 

@@ -95,6 +95,7 @@ export class Control {
         },
         (error: unknown) => {
           settle();
+          // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- whatever the work threw, unchanged
           reject(error);
         },
       );

@@ -108,6 +108,7 @@ export class EventQueue {
       close();
       if (end === 'done') return Promise.resolve({ done: true, value: undefined });
       this.#end = 'done';
+      // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- what the run threw, unchanged
       return Promise.reject(end.error);
     }
     return new Promise((resolve, reject) => {

@@ -6,12 +6,14 @@ import { resolveOutput } from '../agent/output.ts';
 import { callHooks } from './hooks.ts';
 import { forkRecord } from './fork.ts';
 import { callForTurn } from './turn/call.ts';
-import { reclassify, type ToolTable } from './turn/classify.ts';
+import { reclassify } from './turn/classify.ts';
+import type { ToolTable } from './turn/classify.ts';
 import { executeCalls } from './turn/execute.ts';
 import { Pass } from './turn/pass.ts';
 import { planResume } from './turn/plan.ts';
 import { collectTools, prepareCall } from './turn/prepare.ts';
-import { keepFinished, publish, type Publication } from './turn/publish.ts';
+import { keepFinished, publish } from './turn/publish.ts';
+import type { Publication } from './turn/publish.ts';
 import { receive } from './turn/receive.ts';
 import { settle } from './turn/settle.ts';
 

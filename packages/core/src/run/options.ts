@@ -10,7 +10,8 @@ import type { OnApproval } from '../state/decisions.ts';
 import type { RunTraceOptions } from '../tracing/types.ts';
 import { checkRunHooks } from '../agent/hooks.ts';
 import { checkModelSettings } from '../agent/model-settings.ts';
-import { checkOptions, kinds, type Check } from '../base/options.ts';
+import { checkOptions, kinds } from '../base/options.ts';
+import type { Check } from '../base/options.ts';
 import { mergeSettings } from '../models/settings.ts';
 
 /** Text, input items, or a state to resume. */
@@ -89,26 +90,26 @@ export interface ToolExecutionOptions {
 
 // ---- checking and merging
 
-const { any, boolean, integer, nonEmptyString, nullable, object, oneOf, string } = kinds;
+const { any, boolean, nonEmptyString, object, string } = kinds;
 const callback = kinds.function;
 
 const checks: Readonly<Record<keyof RunOptions, Check>> = {
   context: any,
-  session: nullable(object),
+  session: kinds.nullable(object),
   sessionInputCallback: callback,
   sessionSettings: object,
-  maxTurns: nullable(integer(0)),
+  maxTurns: kinds.nullable(kinds.integer(0)),
   signal: (value) => (object(value) === undefined && 'aborted' in (value as object) ? undefined : 'an AbortSignal'),
   hooks: any,
   model: kinds.either(nonEmptyString, object),
   modelProvider: (value) => (object(value) === undefined && typeof (value as Partial<ModelProvider>).getModel === 'function' ? undefined : 'an object with the method getModel'),
   modelSettings: object,
   callModelInputFilter: callback,
-  reasoningItemIdPolicy: oneOf('preserve', 'omit'),
+  reasoningItemIdPolicy: kinds.oneOf('preserve', 'omit'),
   toolExecution: object,
   toolErrorFormatter: callback,
-  toolNotFoundBehavior: oneOf('raise_error', 'return_error_to_model'),
-  toolNameCollisionPolicy: oneOf('warn', 'error'),
+  toolNotFoundBehavior: kinds.oneOf('raise_error', 'return_error_to_model'),
+  toolNameCollisionPolicy: kinds.oneOf('warn', 'error'),
   onApproval: callback,
   workflowName: string,
   traceId: string,
@@ -125,8 +126,8 @@ const checks: Readonly<Record<keyof RunOptions, Check>> = {
 /** @throws UserError naming the option and what it takes, before anything starts */
 export function checkRunOptions(options: RunOptions<never>, where: string): void {
   checkOptions(options, checks, where);
-  checkOptions(options.toolExecution, { maxFunctionToolConcurrency: nullable(integer(1)) }, `${where}, toolExecution`);
-  checkOptions(options.sessionSettings, { limit: nullable(kinds.number) }, `${where}, sessionSettings`);
+  checkOptions(options.toolExecution, { maxFunctionToolConcurrency: kinds.nullable(kinds.integer(1)) }, `${where}, toolExecution`);
+  checkOptions(options.sessionSettings, { limit: kinds.nullable(kinds.number) }, `${where}, sessionSettings`);
   if (options.modelSettings !== undefined) checkModelSettings(options.modelSettings, where);
   if (options.hooks !== undefined) checkRunHooks(options.hooks);
 }
@@ -144,7 +145,7 @@ export function mergeRunOptions<C>(defaults: RunOptions<C>, call: RunOptions<C>)
   if (defaults.modelSettings && call.modelSettings) merged.modelSettings = mergeSettings(defaults.modelSettings, call.modelSettings);
   if (defaults.toolExecution && call.toolExecution) merged.toolExecution = overlay(defaults.toolExecution, call.toolExecution);
   if (defaults.sessionSettings && call.sessionSettings) merged.sessionSettings = overlay(defaults.sessionSettings, call.sessionSettings);
-  return merged as RunOptions<C>;
+  return merged;
 }
 
 function overlay<T extends object>(base: T, over: T): T {

@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
+import type {
+  RunContext} from '../index.ts';
+import type { AgentInputItem, RunOptions } from '../index.ts';
 import {
   Agent,
   getRunErrorDetails,
@@ -9,16 +12,14 @@ import {
   ModelRefusalError,
   run,
   RunAbortedError,
-  RunContext,
   Runner,
   runStreamed,
   RunState,
   tool,
   ToolCallError,
   UserError,
-  type AgentInputItem,
-  type RunOptions,
 } from '../index.ts';
+import type { AgentInputItem, RunOptions } from '../index.ts';
 import { bothForms } from '../testing/forms.ts';
 import { reasoning, refusal, ScriptedModel, text, toolCall } from '../testing/index.ts';
 import { symmetry } from '../../test/symmetry.ts';
@@ -204,7 +205,7 @@ describe('limits of turns', () => {
         input: 'x',
         options: { maxTurns: 1 },
       }),
-      then: async (outcome, go) => {
+      goOn: async (outcome, go) => {
         const state = getRunErrorState(outcome.error);
         expect(state?.status).toBe('ready');
         const again = await go((outcome.error as MaxTurnsExceededError).runData?.lastAgent as never, state as never, { maxTurns: 3 });
@@ -308,7 +309,7 @@ describe('calls of tools', () => {
           options: { toolExecution: { maxFunctionToolConcurrency: cap } },
         };
       },
-      then: async (outcome) => {
+      goOn: async (outcome) => {
         const outputs = outcome.result?.newItems.flatMap((item) => (item.type === 'tool_call_output_item' ? [item.output] : []));
         expect(outputs).toEqual([`a ${together}`, `b ${together}`]);
         return outcome;
@@ -347,7 +348,7 @@ describe('calls of tools', () => {
         const model = new ScriptedModel([[reasoning('r1'), toolCall('fast'), reasoning('r2'), toolCall('late')]]);
         return { agent: new Agent({ name: 'A', model, tools: [fast, late] }), input: 'x', options: { session: session('s') } };
       },
-      then: async (outcome, go) => {
+      goOn: async (outcome, go) => {
         const state = getRunErrorState(outcome.error);
         expect(state?.status).toBe('interrupted');
         const again = await go((outcome.error as ToolCallError).runData?.lastAgent as never, state as never, { session: null });
@@ -373,7 +374,7 @@ describe('approvals', () => {
   it.each(['as it is', 'through JSON'])('pauses, and finishes once approved; the state goes on %s [RUN#4, RUN#5, STATE#1, RUN-502, 503]', async (way) => {
     const { streamed } = await symmetry({
       ...paused,
-      then: async (first, go) => {
+      goOn: async (first, go) => {
         expect(first.result?.status).toBe('interrupted');
         expect(first.result?.finalOutput).toBeUndefined();
         expect(first.result?.interruptions).toHaveLength(1);
@@ -397,7 +398,7 @@ describe('approvals', () => {
   it('gives the model the rejection text and runs nothing [STATE-111, 112, TOOL-F36]', async () => {
     const { plain } = await symmetry({
       ...paused,
-      then: async (first, go) => {
+      goOn: async (first, go) => {
         const state = first.result?.toState() as RunState;
         for (const item of state.interruptions) state.reject(item, { message: 'not today' });
         return await go(first.result?.lastAgent as never, state);
@@ -409,7 +410,7 @@ describe('approvals', () => {
   it('pauses again with one warning when the decision was made on another state [RUN#98, RUN-115]', async () => {
     await symmetry({
       ...paused,
-      then: async (first, go) => {
+      goOn: async (first, go) => {
         const other = first.result?.toState() as RunState;
         for (const item of other.interruptions) other.approve(item);
         const again = await go(first.result?.lastAgent as never, first.result?.toState() as RunState);

@@ -21,7 +21,8 @@ import { Control } from './control.ts';
 import { errorDetails } from './error-details.ts';
 import { forkRecord } from './fork.ts';
 import { turns } from './loop.ts';
-import { startSpans, type RunSpans } from './spans.ts';
+import { startSpans } from './spans.ts';
+import type { RunSpans } from './spans.ts';
 import { ModelInput } from './turn/model-input.ts';
 
 /** How long an aborted run waits for an append that the session has not answered (SESS-016). */

@@ -9,7 +9,8 @@ import { resolveOutput } from '../agent/output.ts';
 import { MaxTurnsExceededError, ModelBehaviorError, RunAbortedError } from '../base/errors.ts';
 import { contextInternals } from '../state/context.ts';
 import { addDetails, failSpan, failSpanIfOk, finishItem, startItem } from '../tracing/lifecycle.ts';
-import { startRunTrace, type RunTrace } from '../tracing/run-trace.ts';
+import { startRunTrace } from '../tracing/run-trace.ts';
+import type { RunTrace } from '../tracing/run-trace.ts';
 import { runInScope } from '../tracing/scope.ts';
 import { errorText, errorTypeOf, toolErrorText } from '../tracing/sensitive.ts';
 import { traceRecordOf } from '../tracing/trace-record.ts';
@@ -66,7 +67,7 @@ export class RunSpans {
     }
     const internals = contextInternals(record.context);
     internals.trace = run.trace;
-    internals.span = this.current?.type === 'trace' ? undefined : (this.current as Span | undefined);
+    internals.span = this.current?.type === 'trace' ? undefined : (this.current);
   }
 
   /** `undefined` when the run is not traced. */
@@ -76,7 +77,7 @@ export class RunSpans {
 
   /** What a new span hangs on now. */
   get current(): Trace | Span | undefined {
-    return (this.#turn ?? this.#agent?.span ?? this.#task ?? this.#run.parent) as Trace | Span;
+    return (this.#turn ?? this.#agent?.span ?? this.#task ?? this.#run.parent);
   }
 
   get modelTracing(): ModelTracing {
@@ -138,7 +139,7 @@ export class RunSpans {
   fail(message: string, data: Readonly<Record<string, unknown>> | { readonly exception: unknown }): void {
     const span = this.#turn ?? this.#agent?.span;
     if (span === undefined || !this.#run.recording) return;
-    failSpan(span as unknown as Span, { message, data: 'exception' in data ? { error: errorText(data.exception, this.#run.includeSensitive) } : data });
+    failSpan(span, { message, data: 'exception' in data ? { error: errorText(data.exception, this.#run.includeSensitive) } : data });
   }
 
   /** Whether error texts may show what they are about. */
@@ -150,7 +151,7 @@ export class RunSpans {
     if (!this.#run.recording) return undefined;
     const name = call.namespace && call.namespace !== call.name ? `${call.namespace}.${call.name}` : call.name;
     const input = this.#run.sensitive({ spanType: 'function', field: 'input', agentName: agent.name, toolName: name }, call.arguments);
-    const parent = (this.#turn ?? this.#agent?.span ?? this.#task ?? this.#run.parent) as Trace | Span;
+    const parent = (this.#turn ?? this.#agent?.span ?? this.#task ?? this.#run.parent);
     const span = startItem(this.#run.span(input === undefined ? { type: 'function', name } : { type: 'function', name, input }, parent));
     addDetails(span, { toolCallId: call.call_id, toolType: 'function', toolDescription: tool?.description ?? '', agentName: agent.name });
     return new FunctionSpan(span, this.#run, agent.name);
@@ -178,11 +179,11 @@ export class RunSpans {
   /** The segment is over; nothing of it stays open. */
   end(): void {
     if (this.#run.recording) {
-      if (this.#agent) finishItem(this.#agent.span as unknown as Span);
+      if (this.#agent) finishItem(this.#agent.span);
       const usage = this.#taskUsage.ofTask();
       if (this.#task) {
         if (usage) this.#task.spanData.usage = usage;
-        finishItem(this.#task as unknown as Span);
+        finishItem(this.#task);
       }
     }
     this.#run.finish();
@@ -213,7 +214,7 @@ export class FunctionSpan {
       this.#fail('Error running tool', { tool_name: this.span.spanData.name, error: toolErrorText(error, this.#run.includeSensitive) }, 'error');
       throw error;
     } finally {
-      finishItem(this.span as unknown as Span);
+      finishItem(this.span);
     }
   }
 
@@ -224,7 +225,7 @@ export class FunctionSpan {
   rejected(call: ResponseFunctionToolCall, text: string): void {
     this.#set(text);
     addDetails(this.span, { approval: 'rejected', outcome: 'rejected' });
-    failSpan(this.span as unknown as Span, {
+    failSpan(this.span, {
       message: this.#run.includeSensitive ? text : 'Tool execution rejected',
       data: { tool_name: this.span.spanData.name, error: `Tool execution for ${call.call_id} was manually rejected by user.` },
     });
@@ -242,7 +243,7 @@ export class FunctionSpan {
 
   #fail(message: string, data: Record<string, unknown>, outcome: 'error' | 'error_handled', errorType?: string): void {
     addDetails(this.span, { outcome, ...(errorType === undefined ? {} : { errorType }) });
-    failSpanIfOk(this.span as unknown as Span, { message, data });
+    failSpanIfOk(this.span, { message, data });
   }
 
   #set(value: unknown): void {

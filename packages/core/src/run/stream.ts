@@ -10,7 +10,8 @@ import { copyRecord } from '../state/copy.ts';
 import { errorDetails } from './error-details.ts';
 import { EventQueue } from './event-queue.ts';
 import { ResultView, settledResult } from './result.ts';
-import { Segment, type SegmentEnd } from './segment.ts';
+import { Segment } from './segment.ts';
+import type { SegmentEnd } from './segment.ts';
 
 /** How a value whose work goes on tells `withTrace` when it is over. */
 const pendingWork = Symbol.for('agents.pendingWork');

@@ -1,21 +1,12 @@
 import type { AnyAgent } from '../../agent/agent.ts';
 import type { FunctionTool } from '../../agent/tool.ts';
-import type { ResponseFunctionToolCall, ResponseOutputItem, ToolCallWire } from '../../items/wire.ts';
+import type { ResponseFunctionToolCall, ResponseOutputItem } from '../../items/wire.ts';
 import type { ModelResponse } from '../../models/model.ts';
 import type { ToolApprovalItem } from '../../state/decisions.ts';
 import type { ProcessedResponse, ToolLookupKey } from '../../state/record.ts';
 import { ModelBehaviorError } from '../../base/errors.ts';
-import {
-  CompactionItem,
-  McpListToolsItem,
-  MessageOutputItem,
-  ReasoningItem,
-  ToolCallItem,
-  ToolCallOutputItem,
-  ToolSearchCallItem,
-  ToolSearchOutputItem,
-  type RunItem,
-} from '../../items/items.ts';
+import { CompactionItem, McpListToolsItem, MessageOutputItem, ReasoningItem, ToolCallItem, ToolCallOutputItem, ToolSearchCallItem, ToolSearchOutputItem } from '../../items/items.ts';
+import type { RunItem } from '../../items/items.ts';
 import { lookupKeyOf } from '../../state/identity.ts';
 
 /** The tools that the model was offered, or would be today. */
@@ -107,9 +98,9 @@ function itemOf(raw: Exclude<ResponseOutputItem, ResponseFunctionToolCall>, agen
     case 'code_interpreter_call':
     case 'image_generation_call':
     case 'mcp_call':
-      return new ToolCallItem(agent, raw as ToolCallWire);
+      return new ToolCallItem(agent, raw);
     case 'shell_call_output':
-      return new ToolCallOutputItem(agent, raw as ToolCallOutputItem['rawItem'], { output: raw.output });
+      return new ToolCallOutputItem(agent, raw, { output: raw.output });
     case 'mcp_list_tools':
       return new McpListToolsItem(agent, raw);
     case 'tool_search_call':

@@ -1,15 +1,18 @@
+import type { ParsedArguments } from '../../agent/arguments.ts';
 import type { FunctionTool } from '../../agent/tool.ts';
 import type { ToolApprovalItem } from '../../state/decisions.ts';
 import type { RunEnv } from '../env.ts';
 import type { FunctionSpan } from '../spans.ts';
 import type { Pass } from './pass.ts';
 import type { PlannedFunctionCall } from './plan.ts';
-import { invokeTool, type ToolInvocation } from '../../agent/invoke.ts';
-import { toolInternals, type ParsedArguments } from '../../agent/tool.ts';
+import { invokeTool } from '../../agent/invoke.ts';
+import type { ToolInvocation } from '../../agent/invoke.ts';
+import { toolInternals } from '../../agent/tool-internals.ts';
 import { toolOutputText } from '../../agent/tool-output.ts';
 import { ModelBehaviorError } from '../../base/errors.ts';
 import { ToolCallOutputItem } from '../../items/items.ts';
-import { contextInternals, createToolContext, type ToolContext } from '../../state/context.ts';
+import { contextInternals, createToolContext } from '../../state/context.ts';
+import type { ToolContext } from '../../state/context.ts';
 import { callHooks } from '../hooks.ts';
 import { Batch, Places } from './batch.ts';
 import { gate } from './gate.ts';
@@ -117,8 +120,8 @@ class CallRun {
     await callHooks(
       record,
       this.#env,
-      (hooks) => hooks.onToolStart?.(context as never, agent, tool),
-      (hooks) => hooks.onToolStart?.(context as never, agent, tool),
+      (hooks) => hooks.onToolStart?.(context, agent, tool),
+      (hooks) => hooks.onToolStart?.(context, agent, tool),
     );
     const effect = { kind: 'tool', toolName: tool.qualifiedName, callId: call.call_id } as const;
     const done = await this.#env.step(effect, () => invokeTool(tool, context, call.arguments, parsed));
@@ -131,8 +134,8 @@ class CallRun {
     await callHooks(
       record,
       this.#env,
-      (hooks) => hooks.onToolEnd?.(context as never, agent, tool, output),
-      (hooks) => hooks.onToolEnd?.(context as never, agent, tool, output),
+      (hooks) => hooks.onToolEnd?.(context, agent, tool, output),
+      (hooks) => hooks.onToolEnd?.(context, agent, tool, output),
     );
   }
 

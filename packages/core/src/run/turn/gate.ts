@@ -1,8 +1,9 @@
+import type { ParsedArguments } from '../../agent/arguments.ts';
 import type { FunctionTool } from '../../agent/tool.ts';
 import type { RunEnv } from '../env.ts';
 import type { Pass } from './pass.ts';
 import type { PlannedFunctionCall } from './plan.ts';
-import { toolInternals, type ParsedArguments } from '../../agent/tool.ts';
+import { toolInternals } from '../../agent/tool-internals.ts';
 import { AgentsError, UserError } from '../../base/errors.ts';
 import { getLogger } from '../../base/logger.ts';
 import { contextInternals } from '../../state/context.ts';

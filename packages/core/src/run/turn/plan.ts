@@ -3,7 +3,8 @@ import type { ContextInternals } from '../../state/context.ts';
 import type { CallIdentity } from '../../state/identity.ts';
 import type { InvocationLedger } from '../../state/ledger.ts';
 import { executedUncommitted } from '../../state/ledger.ts';
-import { withoutRepeats, type Classified, type FunctionCall } from './classify.ts';
+import { withoutRepeats } from './classify.ts';
+import type { Classified, FunctionCall } from './classify.ts';
 
 /** A function call with the row that the ledger has for it. */
 export interface PlannedFunctionCall extends FunctionCall {

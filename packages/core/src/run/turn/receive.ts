@@ -5,9 +5,11 @@ import type { PreparedCall } from './prepare.ts';
 import { AgentsError } from '../../base/errors.ts';
 import { contextInternals } from '../../state/context.ts';
 import { callHooks } from '../hooks.ts';
-import { classify, type Classified } from './classify.ts';
+import { classify } from './classify.ts';
+import type { Classified } from './classify.ts';
 import { toolNotFound } from './execute.ts';
-import { planResponse, type Plan } from './plan.ts';
+import { planResponse } from './plan.ts';
+import type { Plan } from './plan.ts';
 import { announce } from './publish.ts';
 
 export interface Received {
