@@ -48,7 +48,13 @@ export type {
   ToolErrorFormatter,
   ToolExecutionOptions,
 } from './run/options.ts';
-export type { CompletedRunResult, InterruptedRunResult, RunResult, RunResultBase, RunResultStreaming } from './run/result.ts';
+export type {
+  CompletedRunResult,
+  InterruptedRunResult,
+  RunResult,
+  RunResultBase,
+  RunResultStreaming,
+} from './run/result.ts';
 export { streamEventToJSON } from './run/events.ts';
 export type {
   AgentUpdatedStreamEvent,
@@ -81,7 +87,15 @@ export type { AgentInputItem, RunItem } from './items/items.ts';
 export { RunState } from './snapshot/run-state.ts';
 export type { RestoreOptions, SerializedRunState, SerializeOptions } from './snapshot/run-state.ts';
 export { ToolApprovalItem } from './state/decisions.ts';
-export type { ApproveOptions, Decision, DecisionNote, DecisionRecord, NeedsApproval, OnApproval, RejectOptions } from './state/decisions.ts';
+export type {
+  ApproveOptions,
+  Decision,
+  DecisionNote,
+  DecisionRecord,
+  NeedsApproval,
+  OnApproval,
+  RejectOptions,
+} from './state/decisions.ts';
 export type { NextStep } from './state/next-step.ts';
 
 // errors and logs
@@ -109,7 +123,18 @@ export { addUsage, toUsage } from './base/usage.ts';
 export { getDefaultModel, getDefaultModelSettings } from './agent/model-defaults.ts';
 export { defineModel } from './models/define.ts';
 export { setDefaultModelProvider } from './models/provider.ts';
-export type { Model, ModelAttempt, ModelProvider, ModelRequest, ModelResponse, ModelSettings, ModelTracing, Reasoning, ResponseMetadata, Usage } from './models/model.ts';
+export type {
+  Model,
+  ModelAttempt,
+  ModelProvider,
+  ModelRequest,
+  ModelResponse,
+  ModelSettings,
+  ModelTracing,
+  Reasoning,
+  ResponseMetadata,
+  Usage,
+} from './models/model.ts';
 export { createSpan, createTrace } from './tracing/create.ts';
 export { addTraceProcessor, setTraceProcessors } from './tracing/processors.ts';
 export { flushTraces, setTracingDisabled } from './tracing/provider.ts';
@@ -118,4 +143,12 @@ export { withSpan, withTrace } from './tracing/with.ts';
 export type { RunTraceOptions, Span, Trace, TraceProcessor } from './tracing/types.ts';
 
 // wire types of `openai`
-export type { JsonObject, JsonValue, ResponseInputItem, ResponseOutputItem, ResponseStreamEvent, ToolCallWire, ToolOutputWire } from './items/wire.ts';
+export type {
+  JsonObject,
+  JsonValue,
+  ResponseInputItem,
+  ResponseOutputItem,
+  ResponseStreamEvent,
+  ToolCallWire,
+  ToolOutputWire,
+} from './items/wire.ts';

@@ -12,9 +12,17 @@ import { MemorySession } from '../src/sessions/memory.ts';
 /** One case of the loop: everything it needs is made anew for each form. */
 export interface Scenario {
   /** Makes agent, input and options; `log` collects what the case wants to compare. */
-  readonly setUp: (kit: ScenarioKit) => { readonly agent: AnyAgent; readonly input: RunInput | Promise<RunInput>; readonly options?: RunOptions<never> };
+  readonly setUp: (kit: ScenarioKit) => {
+    readonly agent: AnyAgent;
+    readonly input: RunInput | Promise<RunInput>;
+    readonly options?: RunOptions<never>;
+  };
   /** Goes on with what came out of the first segment (decisions, resumes). */
-  readonly goOn?: (outcome: Outcome, go: (agent: AnyAgent, input: RunInput, options?: RunOptions<never>) => Promise<Outcome>, kit: ScenarioKit) => Promise<Outcome>;
+  readonly goOn?: (
+    outcome: Outcome,
+    go: (agent: AnyAgent, input: RunInput, options?: RunOptions<never>) => Promise<Outcome>,
+    kit: ScenarioKit,
+  ) => Promise<Outcome>;
 }
 
 export interface ScenarioKit {
@@ -41,14 +49,21 @@ export interface SymmetricOutcome extends Outcome {
  * Runs a scenario in both forms and compares what must be equal (RUN-002): input, replay lists, items, responses, usage,
  * hook log, session writes, final output, last agent, state text, error. Gives the streamed outcome, which has the events.
  */
-export async function symmetry(scenario: Scenario): Promise<{ readonly plain: SymmetricOutcome; readonly streamed: SymmetricOutcome }> {
-  const plain = await play(scenario, async (agent, input, options) => settle(async () => (await run(agent as never, input as never, options as never)) as RunResult));
+export async function symmetry(
+  scenario: Scenario,
+): Promise<{ readonly plain: SymmetricOutcome; readonly streamed: SymmetricOutcome }> {
+  const plain = await play(scenario, async (agent, input, options) =>
+    settle(async () => (await run(agent as never, input as never, options as never)) as RunResult),
+  );
   const streamed = await play(scenario, (agent, input, options) => settleStream(agent, input, options));
   expect(view(streamed)).toEqual(view(plain));
   return { plain, streamed };
 }
 
-async function play(scenario: Scenario, go: (agent: AnyAgent, input: RunInput, options?: RunOptions<never>) => Promise<Outcome>): Promise<SymmetricOutcome> {
+async function play(
+  scenario: Scenario,
+  go: (agent: AnyAgent, input: RunInput, options?: RunOptions<never>) => Promise<Outcome>,
+): Promise<SymmetricOutcome> {
   const log: string[] = [];
   const writes: unknown[][] = [];
   const kit: ScenarioKit = { log, hooks: loggingHooks(log), session: (id) => loggingSession(id, writes) };
@@ -96,7 +111,10 @@ function view({ result, error, log, writes }: SymmetricOutcome): unknown {
       turn: result.currentTurn,
       state: comparable(result.toState().toString()),
     },
-    error: error === undefined ? undefined : { name: (error as Error).name, message: (error as Error).message, code: (error as { code?: unknown }).code },
+    error:
+      error === undefined
+        ? undefined
+        : { name: (error as Error).name, message: (error as Error).message, code: (error as { code?: unknown }).code },
     errorItems: details?.newItems.map((item) => [item.type, item.rawItem]),
     errorResponses: details?.rawResponses,
     errorUsage: details?.context.usage,
@@ -110,7 +128,9 @@ function comparable(text: string | undefined): unknown {
   if (text === undefined) return undefined;
   const { agents_ts: own, trace: _, ...state } = JSON.parse(text) as Record<string, unknown>;
   const { run_key: __, decisions, expiries: ___, ...rest } = (own ?? {}) as Record<string, unknown>;
-  const undated = Array.isArray(decisions) ? decisions.map((decision: object) => ({ ...decision, at: undefined })) : undefined;
+  const undated = Array.isArray(decisions)
+    ? decisions.map((decision: object) => ({ ...decision, at: undefined }))
+    : undefined;
   return { ...state, agents_ts: { ...rest, decisions: undated } };
 }
 
@@ -120,10 +140,12 @@ function loggingHooks(log: string[]): RunHooks<never> {
     onRunEnd: (_ctx, outcome) => void log.push(`runEnd ${outcome}`),
     onAgentStart: (_ctx, agent) => void log.push(`agentStart ${agent.name}`),
     onAgentEnd: (_ctx, agent, output) => void log.push(`agentEnd ${agent.name} ${JSON.stringify(output)}`),
-    onLlmStart: (_ctx, agent, prompt, input) => void log.push(`llmStart ${agent.name} ${prompt ?? '-'} ${input.length}`),
+    onLlmStart: (_ctx, agent, prompt, input) =>
+      void log.push(`llmStart ${agent.name} ${prompt ?? '-'} ${input.length}`),
     onLlmEnd: (ctx, agent) => void log.push(`llmEnd ${agent.name} ${ctx.usage.requests}`),
     onToolStart: (ctx, _agent, tool) => void log.push(`toolStart ${tool.name} ${ctx.toolCallId}`),
-    onToolEnd: (ctx, _agent, tool, result) => void log.push(`toolEnd ${tool.name} ${ctx.toolCallId} ${JSON.stringify(result)}`),
+    onToolEnd: (ctx, _agent, tool, result) =>
+      void log.push(`toolEnd ${tool.name} ${ctx.toolCallId} ${JSON.stringify(result)}`),
   };
 }
 

@@ -8,7 +8,11 @@ import { copyRecord } from '../state/copy.ts';
 import { replayList } from './result.ts';
 
 /** What an error that leaves a run carries: made when somebody asks, from the record as it was at the failure. */
-export function errorDetails(frozen: StateRecord, context: RunContext, trace: Trace | undefined): { readonly runData: () => RunErrorDetails; readonly state: () => RunState } {
+export function errorDetails(
+  frozen: StateRecord,
+  context: RunContext,
+  trace: Trace | undefined,
+): { readonly runData: () => RunErrorDetails; readonly state: () => RunState } {
   return {
     runData: () => ({
       input: frozen.input,

@@ -84,8 +84,15 @@ export class EventQueue {
       next: () => {
         if (closed) return Promise.resolve({ done: true, value: undefined });
         if (this.#attached !== undefined && this.#attached !== self)
-          return Promise.reject(new UserError('The stream is being read already: one reader at a time. Leave the first loop before you start another.'));
-        if (this.#waiting) return Promise.reject(new UserError('The stream is being read already: await each `next()` before the next one.'));
+          return Promise.reject(
+            new UserError(
+              'The stream is being read already: one reader at a time. Leave the first loop before you start another.',
+            ),
+          );
+        if (this.#waiting)
+          return Promise.reject(
+            new UserError('The stream is being read already: await each `next()` before the next one.'),
+          );
         this.#attached = self;
         return this.#next(close);
       },

@@ -82,7 +82,9 @@ const names: { readonly [T in RunItem['type']]: RunItemStreamEventName | undefin
 export function itemEvent(item: RunItem, position: number): RunItemStreamEvent | undefined {
   const name = names[item.type];
   // The table pairs each item class with its name, which the compiler cannot follow through a lookup.
-  return name === undefined ? undefined : ({ type: 'run_item_stream_event', name, item, position } as RunItemStreamEvent);
+  return name === undefined
+    ? undefined
+    : ({ type: 'run_item_stream_event', name, item, position } as RunItemStreamEvent);
 }
 
 /**

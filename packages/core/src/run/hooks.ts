@@ -7,7 +7,12 @@ import type { RunEnv } from './env.ts';
  * Calls the run's hook and the agent's hook of one event together. Both are awaited, also when one of them fails; the
  * first failure is the one that counts. Costs nothing where no hooks are set.
  */
-export async function callHooks(record: StateRecord, env: RunEnv, ofRun: (hooks: RunHooks<never>) => MaybePromise<void> | undefined, ofAgent: (hooks: AgentHooks<never>) => MaybePromise<void> | undefined): Promise<void> {
+export async function callHooks(
+  record: StateRecord,
+  env: RunEnv,
+  ofRun: (hooks: RunHooks<never>) => MaybePromise<void> | undefined,
+  ofAgent: (hooks: AgentHooks<never>) => MaybePromise<void> | undefined,
+): Promise<void> {
   const runHooks = env.options.hooks;
   const agentHooks = record.currentAgent.hooks;
   if (runHooks === undefined && agentHooks === undefined) return;

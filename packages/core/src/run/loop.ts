@@ -45,7 +45,8 @@ interface Decided {
 /** Counts a turn, unless the limit refuses it. @throws MaxTurnsExceededError; a refused turn is not counted */
 function admitTurn(record: StateRecord): number {
   const { maxTurns } = record;
-  if (maxTurns !== null && record.currentTurn >= maxTurns) throw new MaxTurnsExceededError(`Max turns (${maxTurns}) exceeded`, { maxTurns });
+  if (maxTurns !== null && record.currentTurn >= maxTurns)
+    throw new MaxTurnsExceededError(`Max turns (${maxTurns}) exceeded`, { maxTurns });
   record.currentTurn += 1;
   record.persistedItemCount = 0;
   return record.currentTurn;
@@ -73,7 +74,11 @@ async function freshTurn(record: StateRecord, env: RunEnv): Promise<Decided> {
 }
 
 /** From here on whatever cuts the turn leaves it as an interrupted one, whose model call is not repeated (STATE-139). */
-function beginPass(record: StateRecord, response: StateRecord['modelResponses'][number], processed: ProcessedResponse): () => void {
+function beginPass(
+  record: StateRecord,
+  response: StateRecord['modelResponses'][number],
+  processed: ProcessedResponse,
+): () => void {
   const { step, processed: before } = record;
   record.modelResponses.push(response);
   record.generatedItems.push(...processed.newItems);
@@ -90,8 +95,14 @@ function beginPass(record: StateRecord, response: StateRecord['modelResponses'][
 /** The interrupted turn, against the tools of today; what the ledger knows as finished is not run again (STATE §8.2). */
 async function resume(record: StateRecord, env: RunEnv): Promise<Decided> {
   const { processed, step } = record;
-  if (record.modelResponses.length === 0) throw new UserError('The state waits for decisions but has no model response to go on from. Start a new run.', { code: 'resume_no_response' });
-  if (processed === undefined) throw new UserError('The state waits for decisions but does not say on which calls. Start a new run.', { code: 'resume_no_processed_response' });
+  if (record.modelResponses.length === 0)
+    throw new UserError('The state waits for decisions but has no model response to go on from. Start a new run.', {
+      code: 'resume_no_response',
+    });
+  if (processed === undefined)
+    throw new UserError('The state waits for decisions but does not say on which calls. Start a new run.', {
+      code: 'resume_no_processed_response',
+    });
   const tools = await collectTools(record, env);
   const waiting = step.type === 'interruption' ? step.interruptions : [];
   const stored = reclassify(processed, waiting, record.currentAgent, tools.table);
@@ -106,7 +117,10 @@ async function resume(record: StateRecord, env: RunEnv): Promise<Decided> {
 function warnUndecided(before: number, after: number, pass: Pass, env: RunEnv): void {
   const done = [...pass.results.values()].some((result) => result.type === 'output');
   if (before > 0 && after === before && !done)
-    env.warnOnce('undecided', 'The run was resumed, but none of its waiting calls was decided on this state. Each toState() gives an independent state: decide on the one that is run.');
+    env.warnOnce(
+      'undecided',
+      'The run was resumed, but none of its waiting calls was decided on this state. Each toState() gives an independent state: decide on the one that is run.',
+    );
 }
 
 /** Runs the calls and decides what becomes of the response. */

@@ -69,7 +69,11 @@ export interface ModelInputData {
 }
 
 /** Returns what this call sees, e.g. `{ ...modelData, input: modelData.input.slice(-20) }`. Once per turn, not per retry; history, session and result are unaffected. */
-export type CallModelInputFilter<C = unknown> = (args: { readonly modelData: ModelInputData; readonly agent: AnyAgent; readonly context: RunContext<C> }) => MaybePromise<ModelInputData>;
+export type CallModelInputFilter<C = unknown> = (args: {
+  readonly modelData: ModelInputData;
+  readonly agent: AnyAgent;
+  readonly context: RunContext<C>;
+}) => MaybePromise<ModelInputData>;
 
 export interface ToolErrorArgs<out C = unknown> {
   readonly kind: 'approval_rejected' | 'tool_not_found' | 'tool_exception';
@@ -102,7 +106,10 @@ const checks: Readonly<Record<keyof RunOptions, Check>> = {
   signal: (value) => (object(value) === undefined && 'aborted' in (value as object) ? undefined : 'an AbortSignal'),
   hooks: any,
   model: kinds.either(nonEmptyString, object),
-  modelProvider: (value) => (object(value) === undefined && typeof (value as Partial<ModelProvider>).getModel === 'function' ? undefined : 'an object with the method getModel'),
+  modelProvider: (value) =>
+    object(value) === undefined && typeof (value as Partial<ModelProvider>).getModel === 'function'
+      ? undefined
+      : 'an object with the method getModel',
   modelSettings: object,
   callModelInputFilter: callback,
   reasoningItemIdPolicy: kinds.oneOf('preserve', 'omit'),
@@ -126,7 +133,11 @@ const checks: Readonly<Record<keyof RunOptions, Check>> = {
 /** @throws UserError naming the option and what it takes, before anything starts */
 export function checkRunOptions(options: RunOptions<never>, where: string): void {
   checkOptions(options, checks, where);
-  checkOptions(options.toolExecution, { maxFunctionToolConcurrency: kinds.nullable(kinds.integer(1)) }, `${where}, toolExecution`);
+  checkOptions(
+    options.toolExecution,
+    { maxFunctionToolConcurrency: kinds.nullable(kinds.integer(1)) },
+    `${where}, toolExecution`,
+  );
   checkOptions(options.sessionSettings, { limit: kinds.nullable(kinds.number) }, `${where}, sessionSettings`);
   if (options.modelSettings !== undefined) checkModelSettings(options.modelSettings, where);
   if (options.hooks !== undefined) checkRunHooks(options.hooks);
@@ -142,9 +153,12 @@ export interface ResolvedOptions extends RunOptions<never> {
 export function mergeRunOptions<C>(defaults: RunOptions<C>, call: RunOptions<C>): RunOptions<C> {
   const merged: Record<string, unknown> = { ...defaults };
   for (const [key, value] of Object.entries(call)) if (value !== undefined) merged[key] = value;
-  if (defaults.modelSettings && call.modelSettings) merged.modelSettings = mergeSettings(defaults.modelSettings, call.modelSettings);
-  if (defaults.toolExecution && call.toolExecution) merged.toolExecution = overlay(defaults.toolExecution, call.toolExecution);
-  if (defaults.sessionSettings && call.sessionSettings) merged.sessionSettings = overlay(defaults.sessionSettings, call.sessionSettings);
+  if (defaults.modelSettings && call.modelSettings)
+    merged.modelSettings = mergeSettings(defaults.modelSettings, call.modelSettings);
+  if (defaults.toolExecution && call.toolExecution)
+    merged.toolExecution = overlay(defaults.toolExecution, call.toolExecution);
+  if (defaults.sessionSettings && call.sessionSettings)
+    merged.sessionSettings = overlay(defaults.sessionSettings, call.sessionSettings);
   return merged;
 }
 
@@ -153,5 +167,9 @@ function overlay<T extends object>(base: T, over: T): T {
 }
 
 export function resolveRunOptions(options: RunOptions<never>): ResolvedOptions {
-  return { ...options, toolNotFoundBehavior: options.toolNotFoundBehavior ?? 'raise_error', toolNameCollisionPolicy: options.toolNameCollisionPolicy ?? 'warn' };
+  return {
+    ...options,
+    toolNotFoundBehavior: options.toolNotFoundBehavior ?? 'raise_error',
+    toolNameCollisionPolicy: options.toolNameCollisionPolicy ?? 'warn',
+  };
 }

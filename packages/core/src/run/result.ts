@@ -132,7 +132,10 @@ export abstract class ResultView {
   /** What logs show: names and counts, no agents and no content but the final output. */
   toString(): string {
     const { finalOutput } = this;
-    const output = finalOutput === undefined ? 'none' : `${typeof finalOutput === 'string' ? finalOutput : JSON.stringify(finalOutput)} (${typeof finalOutput})`;
+    const output =
+      finalOutput === undefined
+        ? 'none'
+        : `${typeof finalOutput === 'string' ? finalOutput : JSON.stringify(finalOutput)} (${typeof finalOutput})`;
     return [
       `RunResult: ${this.status}`,
       `- last agent: ${this.lastAgent.name}`,
@@ -143,8 +146,12 @@ export abstract class ResultView {
 }
 
 /** @throws UserError for another mode */
-export function replayList(record: StateRecord, mode: 'preserve_all' | 'normalized' = 'preserve_all'): AgentInputItem[] {
-  if (mode !== 'preserve_all' && mode !== 'normalized') throw new UserError("toInputList: the option `mode` takes 'preserve_all' or 'normalized'.");
+export function replayList(
+  record: StateRecord,
+  mode: 'preserve_all' | 'normalized' = 'preserve_all',
+): AgentInputItem[] {
+  if (mode !== 'preserve_all' && mode !== 'normalized')
+    throw new UserError("toInputList: the option `mode` takes 'preserve_all' or 'normalized'.");
   const items = mode === 'normalized' ? record.generatedItems : record.sessionItems;
   // Copies: what the caller does to them must not reach the loop's own.
   const made = itemsToInput(items, { reasoningIds: record.reasoningItemIdPolicy }).map((item) => ({ ...item }));
@@ -177,7 +184,8 @@ export function settledResult<C, O>(record: StateRecord, trace: Trace | undefine
 }
 
 /** A run in progress. It goes on without a reader; each event is read once; all members are live until the end. */
-export interface RunResultStreaming<C = unknown, out O = unknown> extends RunResultBase<C, O>, AsyncIterable<RunStreamEvent> {
+export interface RunResultStreaming<C = unknown, out O = unknown>
+  extends RunResultBase<C, O>, AsyncIterable<RunStreamEvent> {
   readonly status: 'running' | 'completed' | 'interrupted' | 'cancelled' | 'failed';
   /** For a narrowed value: `await stream.completed`. */
   readonly finalOutput: O | undefined;

@@ -6,9 +6,16 @@ import { unsupportedSubject } from '../snapshot/unsupported.ts';
 
 /** What a resume checks before any effect (STATE-201, 209, 210, 332). @throws UserError */
 export function checkResume(record: StateRecord, { session }: ResolvedOptions): void {
-  if (record.inUse) throw new UserError('The state is being run already. Wait for that run to end, or restore the state once more for a second run.', { code: 'state_busy' });
+  if (record.inUse)
+    throw new UserError(
+      'The state is being run already. Wait for that run to end, or restore the state once more for a second run.',
+      { code: 'state_busy' },
+    );
   if (record.unrecoverable)
-    throw new UserError('The state ended at an unrecoverable boundary and cannot be resumed: its output was accepted but not stored. Start a new run.', { code: 'state_unrecoverable' });
+    throw new UserError(
+      'The state ended at an unrecoverable boundary and cannot be resumed: its output was accepted but not stored. Start a new run.',
+      { code: 'state_unrecoverable' },
+    );
   const subject = unsupportedSubject(record);
   if (subject !== undefined) throw new UserError(`The state cannot be resumed by this version: it ${subject}.`);
   checkSessionForResume(record, session);

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
-import type {
-  RunContext} from '../index.ts';
+import type { RunContext } from '../index.ts';
 import type { AgentInputItem, RunOptions } from '../index.ts';
 import {
   Agent,
@@ -19,7 +18,6 @@ import {
   ToolCallError,
   UserError,
 } from '../index.ts';
-import type { AgentInputItem, RunOptions } from '../index.ts';
 import { bothForms } from '../testing/forms.ts';
 import { reasoning, refusal, ScriptedModel, text, toolCall } from '../testing/index.ts';
 import { symmetry } from '../../test/symmetry.ts';
@@ -57,7 +55,10 @@ describe('a run', () => {
       expect(result?.newItems.map((item) => item.type)).toEqual(['message_output_item']);
       expect(result?.rawResponses).toHaveLength(1);
       expect(result?.lastAgent.name).toBe('A');
-      expect(result?.toInputList()).toEqual([user('test'), expect.objectContaining({ type: 'message', role: 'assistant' })]);
+      expect(result?.toInputList()).toEqual([
+        user('test'),
+        expect.objectContaining({ type: 'message', role: 'assistant' }),
+      ]);
       expect(result?.interruptions).toEqual([]);
     }
   });
@@ -83,7 +84,11 @@ describe('a run', () => {
         return { agent: new Agent({ name: 'A', model, tools: [lookup.tool] }), input: 'go', options: { hooks } };
       },
     });
-    expect(plain.result?.newItems.map((item) => item.type)).toEqual(['tool_call_item', 'tool_call_output_item', 'message_output_item']);
+    expect(plain.result?.newItems.map((item) => item.type)).toEqual([
+      'tool_call_item',
+      'tool_call_output_item',
+      'message_output_item',
+    ]);
     expect(inputs[0]).toEqual([
       user('go'),
       expect.objectContaining({ type: 'function_call', call_id: 'call_1' }),
@@ -106,7 +111,9 @@ describe('a run', () => {
   });
 
   it('ends with "" when a text agent gets an empty response [RUN#18, RUN-409, 1204]', async () => {
-    const { plain } = await symmetry({ setUp: () => ({ agent: new Agent({ name: 'A', model: new ScriptedModel([[]]) }), input: 'x' }) });
+    const { plain } = await symmetry({
+      setUp: () => ({ agent: new Agent({ name: 'A', model: new ScriptedModel([[]]) }), input: 'x' }),
+    });
     expect(plain.result?.status).toBe('completed');
     expect(plain.result?.finalOutput).toBe('');
   });
@@ -115,7 +122,10 @@ describe('a run', () => {
     const { plain } = await symmetry({
       setUp: () => {
         const model = new ScriptedModel([[], '{"n":1}']);
-        return { agent: new Agent({ name: 'A', model, outputType: z.object({ n: z.number(), m: z.string().default('d') }) }), input: 'x' };
+        return {
+          agent: new Agent({ name: 'A', model, outputType: z.object({ n: z.number(), m: z.string().default('d') }) }),
+          input: 'x',
+        };
       },
     });
     expect(plain.result?.finalOutput).toEqual({ n: 1, m: 'd' });
@@ -124,7 +134,14 @@ describe('a run', () => {
 
   it('fails when the final text does not fit the output type, without its text in the message [RUN-604, 1902]', async () => {
     const { plain } = await symmetry({
-      setUp: () => ({ agent: new Agent({ name: 'A', model: new ScriptedModel(['secret no json']), outputType: z.object({ n: z.number() }) }), input: 'x' }),
+      setUp: () => ({
+        agent: new Agent({
+          name: 'A',
+          model: new ScriptedModel(['secret no json']),
+          outputType: z.object({ n: z.number() }),
+        }),
+        input: 'x',
+      }),
     });
     expect(plain.error).toBeInstanceOf(ModelBehaviorError);
     expect((plain.error as Error).message).not.toContain('secret');
@@ -132,7 +149,9 @@ describe('a run', () => {
   });
 
   it('turns a refusal into ModelRefusalError [RUN-603]', async () => {
-    const { plain } = await symmetry({ setUp: () => ({ agent: new Agent({ name: 'A', model: new ScriptedModel([refusal('no')]) }), input: 'x' }) });
+    const { plain } = await symmetry({
+      setUp: () => ({ agent: new Agent({ name: 'A', model: new ScriptedModel([refusal('no')]) }), input: 'x' }),
+    });
     expect(plain.error).toBeInstanceOf(ModelRefusalError);
     expect((plain.error as ModelRefusalError).refusal).toBe('no');
   });
@@ -165,7 +184,11 @@ describe('limits of turns', () => {
             return 'x';
           },
         ]);
-        return { agent: new Agent({ name: 'A', model }), input: 'x', options: { maxTurns: 0, hooks, callModelInputFilter: ({ modelData }) => (log.push('filter'), modelData) } };
+        return {
+          agent: new Agent({ name: 'A', model }),
+          input: 'x',
+          options: { maxTurns: 0, hooks, callModelInputFilter: ({ modelData }) => (log.push('filter'), modelData) },
+        };
       },
     });
     expect(plain.error).toBeInstanceOf(MaxTurnsExceededError);
@@ -176,15 +199,26 @@ describe('limits of turns', () => {
   it('fails after exactly so many calls, with all outputs in the data of the error [RUN#6, RUN-703, 704, 705]', async () => {
     const { streamed } = await symmetry({
       setUp: () => ({
-        agent: new Agent({ name: 'A', model: new ScriptedModel([toolCall('lookup'), toolCall('lookup')]), tools: [counting('lookup').tool] }),
+        agent: new Agent({
+          name: 'A',
+          model: new ScriptedModel([toolCall('lookup'), toolCall('lookup')]),
+          tools: [counting('lookup').tool],
+        }),
         input: 'x',
         options: { maxTurns: 2 },
       }),
     });
     expect((streamed.error as Error).message).toBe('Max turns (2) exceeded');
     const items = getRunErrorDetails(streamed.error)?.newItems ?? [];
-    expect(items.map((item) => item.type)).toEqual(['tool_call_item', 'tool_call_output_item', 'tool_call_item', 'tool_call_output_item']);
-    expect(streamed.events.filter((event) => event.type === 'run_item_stream_event').map((event) => event.name)).toEqual(['tool_called', 'tool_output', 'tool_called', 'tool_output']);
+    expect(items.map((item) => item.type)).toEqual([
+      'tool_call_item',
+      'tool_call_output_item',
+      'tool_call_item',
+      'tool_call_output_item',
+    ]);
+    expect(
+      streamed.events.filter((event) => event.type === 'run_item_stream_event').map((event) => event.name),
+    ).toEqual(['tool_called', 'tool_output', 'tool_called', 'tool_output']);
   });
 
   it('goes on from the state of the error with a higher limit, with exactly the call that was refused [RUN#9, RUN-110, 715]', async () => {
@@ -208,7 +242,9 @@ describe('limits of turns', () => {
       goOn: async (outcome, go) => {
         const state = getRunErrorState(outcome.error);
         expect(state?.status).toBe('ready');
-        const again = await go((outcome.error as MaxTurnsExceededError).runData?.lastAgent as never, state as never, { maxTurns: 3 });
+        const again = await go((outcome.error as MaxTurnsExceededError).runData?.lastAgent as never, state as never, {
+          maxTurns: 3,
+        });
         expect(again.result?.finalOutput).toBe('done');
         expect(again.result?.currentTurn).toBe(2);
         expect(again.result?.maxTurns).toBe(3);
@@ -221,7 +257,11 @@ describe('limits of turns', () => {
 
   it('has no limit with null [RUN#7, RUN-701]', async () => {
     const steps = Array.from({ length: 30 }, (_, index) => toolCall('lookup', { id: String(index) }));
-    const result = await run(new Agent({ name: 'A', model: new ScriptedModel([...steps, 'end']), tools: [counting('lookup').tool] }), 'x', { maxTurns: null });
+    const result = await run(
+      new Agent({ name: 'A', model: new ScriptedModel([...steps, 'end']), tools: [counting('lookup').tool] }),
+      'x',
+      { maxTurns: null },
+    );
     expect(result.finalOutput).toBe('end');
     expect(result.currentTurn).toBe(31);
   });
@@ -230,7 +270,11 @@ describe('limits of turns', () => {
 describe('calls of tools', () => {
   it('fails on an unknown tool after onLlmEnd, and announces nothing of the response [RUN#36, RUN-402, 514, 1304]', async () => {
     const { streamed } = await symmetry({
-      setUp: ({ hooks }) => ({ agent: new Agent({ name: 'A', model: new ScriptedModel([[text('hm'), toolCall('x')]]) }), input: 'go', options: { hooks } }),
+      setUp: ({ hooks }) => ({
+        agent: new Agent({ name: 'A', model: new ScriptedModel([[text('hm'), toolCall('x')]]) }),
+        input: 'go',
+        options: { hooks },
+      }),
     });
     expect(streamed.error).toBeInstanceOf(ModelBehaviorError);
     expect((streamed.error as Error).message).toBe('Tool x not found in agent A');
@@ -241,12 +285,21 @@ describe('calls of tools', () => {
   it('tells the model about an unknown tool when asked to, and runs the other calls [RUN-514, 241]', async () => {
     const { plain } = await symmetry({
       setUp: () => ({
-        agent: new Agent({ name: 'A', model: new ScriptedModel([[toolCall('x'), toolCall('lookup')], 'done']), tools: [counting('lookup').tool] }),
+        agent: new Agent({
+          name: 'A',
+          model: new ScriptedModel([[toolCall('x'), toolCall('lookup')], 'done']),
+          tools: [counting('lookup').tool],
+        }),
         input: 'go',
-        options: { toolNotFoundBehavior: 'return_error_to_model', toolErrorFormatter: ({ kind, toolName }) => `${kind}: ${toolName}` },
+        options: {
+          toolNotFoundBehavior: 'return_error_to_model',
+          toolErrorFormatter: ({ kind, toolName }) => `${kind}: ${toolName}`,
+        },
       }),
     });
-    const outputs = plain.result?.newItems.filter((item) => item.type === 'tool_call_output_item').map((item) => item.output);
+    const outputs = plain.result?.newItems
+      .filter((item) => item.type === 'tool_call_output_item')
+      .map((item) => item.output);
     expect(outputs).toEqual(['ok', 'tool_not_found: x']);
   });
 
@@ -258,7 +311,10 @@ describe('calls of tools', () => {
         return {
           agent: new Agent({
             name: 'A',
-            model: new ScriptedModel([toolCall('lookup', { id: 'a' }, { callId: 'c1' }), toolCall('lookup', { id: 'b' }, { callId: 'c1' })]),
+            model: new ScriptedModel([
+              toolCall('lookup', { id: 'a' }, { callId: 'c1' }),
+              toolCall('lookup', { id: 'b' }, { callId: 'c1' }),
+            ]),
             tools: [counting('lookup', { log: calls }).tool],
           }),
           input: 'x',
@@ -276,46 +332,66 @@ describe('calls of tools', () => {
       setUp: () => {
         calls.length = 0;
         const call = toolCall('lookup', { id: 'a' }, { callId: 'c1' });
-        return { agent: new Agent({ name: 'A', model: new ScriptedModel([call, [reasoning('again'), call], 'done']), tools: [counting('lookup', { log: calls }).tool] }), input: 'x' };
+        return {
+          agent: new Agent({
+            name: 'A',
+            model: new ScriptedModel([call, [reasoning('again'), call], 'done']),
+            tools: [counting('lookup', { log: calls }).tool],
+          }),
+          input: 'x',
+        };
       },
     });
     expect(plain.result?.finalOutput).toBe('done');
     expect(calls).toEqual(['lookup a']);
-    expect(plain.result?.newItems.map((item) => item.type)).toEqual(['tool_call_item', 'tool_call_output_item', 'message_output_item']);
+    expect(plain.result?.newItems.map((item) => item.type)).toEqual([
+      'tool_call_item',
+      'tool_call_output_item',
+      'message_output_item',
+    ]);
   });
 
   it.each([
     { cap: undefined, together: 2 },
     { cap: 1, together: 1 },
-  ])('runs calls side by side, with a cap of $cap at most $together at once; outputs stay in call order [RUN#40, RUN-213, 507, TOOL-X25]', async ({ cap, together }) => {
-    await symmetry({
-      setUp: () => {
-        let running = 0;
-        let most = 0;
-        const slow = (name: string, turns: number) =>
-          tool({
-            name,
-            execute: async () => {
-              running += 1;
-              most = Math.max(most, running);
-              for (let i = 0; i < turns; i += 1) await new Promise((resolve) => setImmediate(resolve));
-              running -= 1;
-              return `${name} ${most}`;
-            },
-          });
-        return {
-          agent: new Agent({ name: 'A', model: new ScriptedModel([[toolCall('a'), toolCall('b')], 'done']), tools: [slow('a', 5), slow('b', 1)] }),
-          input: 'x',
-          options: { toolExecution: { maxFunctionToolConcurrency: cap } },
-        };
-      },
-      goOn: async (outcome) => {
-        const outputs = outcome.result?.newItems.flatMap((item) => (item.type === 'tool_call_output_item' ? [item.output] : []));
-        expect(outputs).toEqual([`a ${together}`, `b ${together}`]);
-        return outcome;
-      },
-    });
-  });
+  ])(
+    'runs calls side by side, with a cap of $cap at most $together at once; outputs stay in call order [RUN#40, RUN-213, 507, TOOL-X25]',
+    async ({ cap, together }) => {
+      await symmetry({
+        setUp: () => {
+          let running = 0;
+          let most = 0;
+          const slow = (name: string, turns: number) =>
+            tool({
+              name,
+              execute: async () => {
+                running += 1;
+                most = Math.max(most, running);
+                for (let i = 0; i < turns; i += 1) await new Promise((resolve) => setImmediate(resolve));
+                running -= 1;
+                return `${name} ${most}`;
+              },
+            });
+          return {
+            agent: new Agent({
+              name: 'A',
+              model: new ScriptedModel([[toolCall('a'), toolCall('b')], 'done']),
+              tools: [slow('a', 5), slow('b', 1)],
+            }),
+            input: 'x',
+            options: { toolExecution: { maxFunctionToolConcurrency: cap } },
+          };
+        },
+        goOn: async (outcome) => {
+          const outputs = outcome.result?.newItems.flatMap((item) =>
+            item.type === 'tool_call_output_item' ? [item.output] : [],
+          );
+          expect(outputs).toEqual([`a ${together}`, `b ${together}`]);
+          return outcome;
+        },
+      });
+    },
+  );
 
   it('gives the model a fixed text for a failing tool, and fails the run where the tool says so [RUN-508, 513, TOOL-F19, F21]', async () => {
     const boom = (failureErrorFunction: null | undefined) =>
@@ -326,9 +402,21 @@ describe('calls of tools', () => {
           throw new Error('secret');
         },
       });
-    const soft = await symmetry({ setUp: () => ({ agent: new Agent({ name: 'A', model: new ScriptedModel([toolCall('boom'), 'done']), tools: [boom(undefined)] }), input: 'x' }) });
-    expect(soft.plain.result?.newItems[1]?.rawItem).toMatchObject({ output: 'An error occurred while running the tool. Please try again.' });
-    const hard = await symmetry({ setUp: () => ({ agent: new Agent({ name: 'A', model: new ScriptedModel([toolCall('boom')]), tools: [boom(null)] }), input: 'x' }) });
+    const soft = await symmetry({
+      setUp: () => ({
+        agent: new Agent({ name: 'A', model: new ScriptedModel([toolCall('boom'), 'done']), tools: [boom(undefined)] }),
+        input: 'x',
+      }),
+    });
+    expect(soft.plain.result?.newItems[1]?.rawItem).toMatchObject({
+      output: 'An error occurred while running the tool. Please try again.',
+    });
+    const hard = await symmetry({
+      setUp: () => ({
+        agent: new Agent({ name: 'A', model: new ScriptedModel([toolCall('boom')]), tools: [boom(null)] }),
+        input: 'x',
+      }),
+    });
     expect(hard.plain.error).toBeInstanceOf(ToolCallError);
     expect((hard.plain.error as ToolCallError).cause).toMatchObject({ message: 'secret' });
   });
@@ -346,18 +434,31 @@ describe('calls of tools', () => {
           },
         });
         const model = new ScriptedModel([[reasoning('r1'), toolCall('fast'), reasoning('r2'), toolCall('late')]]);
-        return { agent: new Agent({ name: 'A', model, tools: [fast, late] }), input: 'x', options: { session: session('s') } };
+        return {
+          agent: new Agent({ name: 'A', model, tools: [fast, late] }),
+          input: 'x',
+          options: { session: session('s') },
+        };
       },
       goOn: async (outcome, go) => {
         const state = getRunErrorState(outcome.error);
         expect(state?.status).toBe('interrupted');
-        const again = await go((outcome.error as ToolCallError).runData?.lastAgent as never, state as never, { session: null });
+        const again = await go((outcome.error as ToolCallError).runData?.lastAgent as never, state as never, {
+          session: null,
+        });
         expect((again.error as ModelBehaviorError).code).toBe('call_executed_uncommitted');
         return outcome;
       },
     });
-    expect(getRunErrorDetails(streamed.error)?.newItems.map((item) => item.type)).toEqual(['reasoning_item', 'tool_call_item', 'tool_call_output_item']);
-    expect(streamed.writes.map((batch) => batch.map((item) => (item as { type?: string }).type ?? 'user'))).toEqual([['user'], ['reasoning', 'function_call', 'function_call_output']]);
+    expect(getRunErrorDetails(streamed.error)?.newItems.map((item) => item.type)).toEqual([
+      'reasoning_item',
+      'tool_call_item',
+      'tool_call_output_item',
+    ]);
+    expect(streamed.writes.map((batch) => batch.map((item) => (item as { type?: string }).type ?? 'user'))).toEqual([
+      ['user'],
+      ['reasoning', 'function_call', 'function_call_output'],
+    ]);
     expect(streamed.events.at(-1)).toMatchObject({ type: 'run_item_stream_event', name: 'tool_output' });
   });
 });
@@ -367,33 +468,64 @@ describe('approvals', () => {
     setUp: () => {
       const log: string[] = [];
       const gated = counting('refund', { needsApproval: true, log });
-      return { agent: new Agent({ name: 'A', model: new ScriptedModel([toolCall('refund', { id: '7' }, { callId: 'c1' }), 'done']), tools: [gated.tool] }), input: 'x' };
+      return {
+        agent: new Agent({
+          name: 'A',
+          model: new ScriptedModel([toolCall('refund', { id: '7' }, { callId: 'c1' }), 'done']),
+          tools: [gated.tool],
+        }),
+        input: 'x',
+      };
     },
   };
 
-  it.each(['as it is', 'through JSON'])('pauses, and finishes once approved; the state goes on %s [RUN#4, RUN#5, STATE#1, RUN-502, 503]', async (way) => {
-    const { streamed } = await symmetry({
-      ...paused,
-      goOn: async (first, go) => {
-        expect(first.result?.status).toBe('interrupted');
-        expect(first.result?.finalOutput).toBeUndefined();
-        expect(first.result?.interruptions).toHaveLength(1);
-        expect(first.result?.newItems.map((item) => item.type)).toEqual(['tool_call_item', 'tool_approval_item']);
-        const agent = first.result?.lastAgent as never;
-        let state = first.result?.toState() as RunState;
-        if (way === 'through JSON') state = await RunState.fromString(agent, state.toString());
-        for (const item of state.interruptions) state.approve(item);
-        const second = await go(agent, state);
-        expect(second.result?.finalOutput).toBe('done');
-        expect(second.result?.context.usage.requests).toBe(2);
-        return { ...second, events: [...first.events, ...second.events] };
-      },
-    });
-    expect(streamed.result?.newItems.map((item) => item.type)).toEqual(['tool_call_item', 'tool_approval_item', 'tool_call_output_item', 'message_output_item']);
-    expect(streamed.result?.toInputList().map((item) => item.type ?? 'user')).toEqual(['user', 'function_call', 'function_call_output', 'message']);
-    const names = streamed.events.flatMap((event) => (event.type === 'run_item_stream_event' ? [event.name] : [event.type === 'agent_updated_stream_event' ? 'agent' : 'raw']));
-    expect(names.filter((name) => name !== 'raw')).toEqual(['agent', 'tool_called', 'tool_approval_requested', 'agent', 'tool_output', 'message_output_created']);
-  });
+  it.each(['as it is', 'through JSON'])(
+    'pauses, and finishes once approved; the state goes on %s [RUN#4, RUN#5, STATE#1, RUN-502, 503]',
+    async (way) => {
+      const { streamed } = await symmetry({
+        ...paused,
+        goOn: async (first, go) => {
+          expect(first.result?.status).toBe('interrupted');
+          expect(first.result?.finalOutput).toBeUndefined();
+          expect(first.result?.interruptions).toHaveLength(1);
+          expect(first.result?.newItems.map((item) => item.type)).toEqual(['tool_call_item', 'tool_approval_item']);
+          const agent = first.result?.lastAgent as never;
+          let state = first.result?.toState() as RunState;
+          if (way === 'through JSON') state = await RunState.fromString(agent, state.toString());
+          for (const item of state.interruptions) state.approve(item);
+          const second = await go(agent, state);
+          expect(second.result?.finalOutput).toBe('done');
+          expect(second.result?.context.usage.requests).toBe(2);
+          return { ...second, events: [...first.events, ...second.events] };
+        },
+      });
+      expect(streamed.result?.newItems.map((item) => item.type)).toEqual([
+        'tool_call_item',
+        'tool_approval_item',
+        'tool_call_output_item',
+        'message_output_item',
+      ]);
+      expect(streamed.result?.toInputList().map((item) => item.type ?? 'user')).toEqual([
+        'user',
+        'function_call',
+        'function_call_output',
+        'message',
+      ]);
+      const names = streamed.events.flatMap((event) =>
+        event.type === 'run_item_stream_event'
+          ? [event.name]
+          : [event.type === 'agent_updated_stream_event' ? 'agent' : 'raw'],
+      );
+      expect(names.filter((name) => name !== 'raw')).toEqual([
+        'agent',
+        'tool_called',
+        'tool_approval_requested',
+        'agent',
+        'tool_output',
+        'message_output_created',
+      ]);
+    },
+  );
 
   it('gives the model the rejection text and runs nothing [STATE-111, 112, TOOL-F36]', async () => {
     const { plain } = await symmetry({
@@ -404,7 +536,11 @@ describe('approvals', () => {
         return await go(first.result?.lastAgent as never, state);
       },
     });
-    expect(plain.result?.newItems[2]?.rawItem).toEqual({ type: 'function_call_output', call_id: 'c1', output: 'not today' });
+    expect(plain.result?.newItems[2]?.rawItem).toEqual({
+      type: 'function_call_output',
+      call_id: 'c1',
+      output: 'not today',
+    });
   });
 
   it('pauses again with one warning when the decision was made on another state [RUN#98, RUN-115]', async () => {
@@ -427,7 +563,13 @@ describe('approvals', () => {
     const agent = new Agent({
       name: 'A',
       model: new ScriptedModel([toolCall('refund', {}, { callId: 'c1' }), 'done']),
-      tools: [tool({ name: 'refund', needsApproval: true, execute: () => new Promise<string>((resolve) => (release = () => resolve('ok'))) })],
+      tools: [
+        tool({
+          name: 'refund',
+          needsApproval: true,
+          execute: () => new Promise<string>((resolve) => (release = () => resolve('ok'))),
+        }),
+      ],
     });
     const first = await run(agent, 'x');
     const state = first.toState();
@@ -459,19 +601,26 @@ describe('entry checks', () => {
     expect(() => runStreamed(undefined as never, 'x')).toThrow(/undefined/);
   });
 
-  it.each([{ maxTurns: -1 }, { maxTurns: 1.5 }, { toolExecution: { maxFunctionToolConcurrency: 0 } }, { toolNotFoundBehavior: 'x' }, { session: 5 }, { signal: {} }])(
-    'refuses the wrong value %j [RUN-104, 211, 213]',
-    async (options) => {
-      await expect(run(agent, 'x', options as never)).rejects.toThrow(UserError);
-    },
-  );
+  it.each([
+    { maxTurns: -1 },
+    { maxTurns: 1.5 },
+    { toolExecution: { maxFunctionToolConcurrency: 0 } },
+    { toolNotFoundBehavior: 'x' },
+    { session: 5 },
+    { signal: {} },
+  ])('refuses the wrong value %j [RUN-104, 211, 213]', async (options) => {
+    await expect(run(agent, 'x', options as never)).rejects.toThrow(UserError);
+  });
 });
 
 describe('abort', () => {
   it('makes no call when the signal has fired already [RUN-112]', async () => {
     const model = new ScriptedModel(['x']);
     const agent = new Agent({ name: 'A', model });
-    await expect(run(agent, 'x', { signal: AbortSignal.abort('why') })).rejects.toMatchObject({ name: 'AbortError', cause: 'why' });
+    await expect(run(agent, 'x', { signal: AbortSignal.abort('why') })).rejects.toMatchObject({
+      name: 'AbortError',
+      cause: 'why',
+    });
     const stream = runStreamed(agent, 'x', { signal: AbortSignal.abort() });
     for await (const _ of stream) expect.unreachable();
     expect(stream.status).toBe('cancelled');
@@ -492,7 +641,11 @@ describe('abort', () => {
           controller.abort('enough');
         }),
     });
-    const error = await run(new Agent({ name: 'A', model: new ScriptedModel([toolCall('slow')]), tools: [slow] }), 'x', { signal: controller.signal }).catch((e: unknown) => e);
+    const error = await run(
+      new Agent({ name: 'A', model: new ScriptedModel([toolCall('slow')]), tools: [slow] }),
+      'x',
+      { signal: controller.signal },
+    ).catch((e: unknown) => e);
     expect(error).toBeInstanceOf(RunAbortedError);
     expect((error as RunAbortedError).name).toBe('AbortError');
     expect((error as RunAbortedError).cause).toBe('enough');
@@ -504,10 +657,18 @@ describe('abort', () => {
 describe('two runs at once', () => {
   it('do not see each other [RUN#80, RUN-005]', async () => {
     const seen: unknown[] = [];
-    const who = tool({ name: 'who', needsApproval: (ctx: RunContext<string>) => ctx.context === 'b', execute: (_a, ctx) => void seen.push(ctx.context) });
-    const script = () => new ScriptedModel([toolCall('who', {}, { callId: 'c1' }), 'done'], { usage: { inputTokens: 1, totalTokens: 1 } });
+    const who = tool({
+      name: 'who',
+      needsApproval: (ctx: RunContext<string>) => ctx.context === 'b',
+      execute: (_a, ctx) => void seen.push(ctx.context),
+    });
+    const script = () =>
+      new ScriptedModel([toolCall('who', {}, { callId: 'c1' }), 'done'], { usage: { inputTokens: 1, totalTokens: 1 } });
     const agent = new Agent({ name: 'A', tools: [who] });
-    const [a, b] = await Promise.all([run(agent, 'x', { context: 'a', model: script() }), run(agent, 'y', { context: 'b', model: script() })]);
+    const [a, b] = await Promise.all([
+      run(agent, 'x', { context: 'a', model: script() }),
+      run(agent, 'y', { context: 'b', model: script() }),
+    ]);
     expect(a.finalOutput).toBe('done');
     expect(a.newItems).toHaveLength(3);
     expect(a.context.usage.requests).toBe(2);
@@ -522,9 +683,18 @@ bothForms((runForm, form) =>
     it('is completed with an output, interrupted with a waiting call [RUN#96, RUN-1225]', async () => {
       const done = await runForm(new Agent({ name: 'A', model: new ScriptedModel(['hi']) }), 'x');
       expect([done.status, done.finalOutput, done.interruptions.length]).toEqual(['completed', 'hi', 0]);
-      const waits = await runForm(new Agent({ name: 'A', model: new ScriptedModel([toolCall('t')]), tools: [counting('t', { needsApproval: true }).tool] }), 'x');
+      const waits = await runForm(
+        new Agent({
+          name: 'A',
+          model: new ScriptedModel([toolCall('t')]),
+          tools: [counting('t', { needsApproval: true }).tool],
+        }),
+        'x',
+      );
       expect([waits.status, waits.finalOutput, waits.interruptions.length]).toEqual(['interrupted', undefined, 1]);
-      await expect(runForm(new Agent({ name: 'A', model: new ScriptedModel([new Error('down')]) }), 'x')).rejects.toThrow('down');
+      await expect(
+        runForm(new Agent({ name: 'A', model: new ScriptedModel([new Error('down')]) }), 'x'),
+      ).rejects.toThrow('down');
     });
   }),
 );

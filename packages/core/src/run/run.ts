@@ -11,7 +11,11 @@ import { StreamedRun } from './stream.ts';
 /** Options, with a context. Optional if the agent needs none, or the input is a state that brings one. */
 export type RunArgs<C, I, X = unknown> =
   | [options: RunOptionsWithContext<C> & X]
-  | (undefined extends C ? [options?: RunOptions<C> & X] : [I] extends [RunState<C>] ? [options?: RunOptions<C> & X] : never);
+  | (undefined extends C
+      ? [options?: RunOptions<C> & X]
+      : [I] extends [RunState<C>]
+        ? [options?: RunOptions<C> & X]
+        : never);
 
 /** `true` for a stream; decides the result's type. */
 export interface StreamOption<S extends boolean> {
@@ -32,7 +36,11 @@ export async function run<C, O, I extends RunInput, S extends boolean = false>(
 }
 
 /** The same as a stream, returned at once; wrong options throw synchronously. */
-export function runStreamed<C, O, I extends RunInput>(agent: Agent<C, O>, input: I, ...options: RunArgs<NoInfer<C>, I>): RunResultStreaming<C, O> {
+export function runStreamed<C, O, I extends RunInput>(
+  agent: Agent<C, O>,
+  input: I,
+  ...options: RunArgs<NoInfer<C>, I>
+): RunResultStreaming<C, O> {
   return streamed(agent, input, resolve({}, options[0], 'runStreamed'));
 }
 
@@ -54,10 +62,16 @@ export class Runner<in C = unknown> {
     input: I,
     ...options: RunArgs<NoInfer<AC>, I, StreamOption<S>>
   ): Promise<S extends true ? RunResultStreaming<AC, O> : RunResult<AC, O>> {
-    return (await dispatch(agent, input, this.#defaults, options[0])) as S extends true ? RunResultStreaming<AC, O> : RunResult<AC, O>;
+    return (await dispatch(agent, input, this.#defaults, options[0])) as S extends true
+      ? RunResultStreaming<AC, O>
+      : RunResult<AC, O>;
   }
 
-  runStreamed<AC extends C, O, I extends RunInput>(agent: Agent<AC, O>, input: I, ...options: RunArgs<NoInfer<AC>, I>): RunResultStreaming<AC, O> {
+  runStreamed<AC extends C, O, I extends RunInput>(
+    agent: Agent<AC, O>,
+    input: I,
+    ...options: RunArgs<NoInfer<AC>, I>
+  ): RunResultStreaming<AC, O> {
     return streamed(agent, input, resolve(this.#defaults, options[0], 'Runner.runStreamed'));
   }
 }

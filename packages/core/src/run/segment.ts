@@ -62,7 +62,13 @@ export class Segment {
       state.inUse = true;
     }
     this.control = new Control(options.signal, sink !== undefined);
-    this.env = new SegmentEnv(this.#record, options, this.control, sink && ((event) => sink.emit(event)), startSpans(this.#record, options, sink !== undefined));
+    this.env = new SegmentEnv(
+      this.#record,
+      options,
+      this.control,
+      sink && ((event) => sink.emit(event)),
+      startSpans(this.#record, options, sink !== undefined),
+    );
   }
 
   /** What views read: always whole, at any time. */
@@ -83,7 +89,8 @@ export class Segment {
     let outcome: 'completed' | 'interrupted' | 'cancelled' | 'failed' = 'failed';
     try {
       const end = await this.#drive();
-      outcome = end === 'cancelled' ? 'cancelled' : this.#record.step.type === 'interruption' ? 'interrupted' : 'completed';
+      outcome =
+        end === 'cancelled' ? 'cancelled' : this.#record.step.type === 'interruption' ? 'interrupted' : 'completed';
       return end;
     } catch (thrown) {
       if (this.control.error) outcome = 'cancelled';
@@ -98,7 +105,9 @@ export class Segment {
     control.throwIfAborted();
     await this.#prepare();
     this.#started = true;
-    await control.race(Promise.resolve(env.options.hooks?.onRunStart?.(env.context as never, this.#record.currentAgent)));
+    await control.race(
+      Promise.resolve(env.options.hooks?.onRunStart?.(env.context as never, this.#record.currentAgent)),
+    );
     env.emit?.({ type: 'agent_updated_stream_event', newAgent: this.#record.currentAgent });
     if (control.afterTurn) return 'cancelled';
     for await (const record of turns(this.#record, env)) {
@@ -125,14 +134,23 @@ export class Segment {
         await env.session.settle();
       } else {
         const { input, newItems, tail } = await control.race(
-          prepareInput({ ...args, settings: sessionSettings, callback: sessionInputCallback, input: this.#input, reasoningItemIdPolicy: record.reasoningItemIdPolicy }),
+          prepareInput({
+            ...args,
+            settings: sessionSettings,
+            callback: sessionInputCallback,
+            input: this.#input,
+            reasoningItemIdPolicy: record.reasoningItemIdPolicy,
+          }),
         );
         record.input = input;
         env.session = new SessionWriter({ ...args, tail });
         env.session.stageInput(newItems);
       }
     }
-    contextInternals(env.context).ledger.protect(typeof record.input === 'string' ? [] : record.input, record.generatedItems);
+    contextInternals(env.context).ledger.protect(
+      typeof record.input === 'string' ? [] : record.input,
+      record.generatedItems,
+    );
   }
 
   #failure(thrown: unknown): unknown {
@@ -145,7 +163,8 @@ export class Segment {
     const { env, control } = this;
     this.#settleLive();
     if (this.#started) await quietly('onRunEnd', () => env.options.hooks?.onRunEnd?.(env.context as never, outcome));
-    for (const model of env.models) if (model.onRunEnd) await quietly('onRunEnd of a model', () => model.onRunEnd?.(env.owner));
+    for (const model of env.models)
+      if (model.onRunEnd) await quietly('onRunEnd of a model', () => model.onRunEnd?.(env.owner));
     control.dispose();
     env.spans.end();
   }
@@ -164,12 +183,19 @@ export class Segment {
 }
 
 function checkArguments(agent: unknown, input: unknown): void {
-  if (!(agent instanceof Agent)) throw new TypeError(`run: the first argument must be an Agent (made by \`new Agent\`), not ${kindOf(agent)}.`);
+  if (!(agent instanceof Agent))
+    throw new TypeError(`run: the first argument must be an Agent (made by \`new Agent\`), not ${kindOf(agent)}.`);
   if (typeof input !== 'string' && !Array.isArray(input) && !(input instanceof RunState))
-    throw new TypeError(`run: the input must be a string, an array of input items, or a RunState, not ${kindOf(input)}.`);
+    throw new TypeError(
+      `run: the input must be a string, an array of input items, or a RunState, not ${kindOf(input)}.`,
+    );
 }
 
-function freshRecord(agent: AnyAgent, input: string | readonly AgentInputItem[], options: ResolvedOptions): StateRecord {
+function freshRecord(
+  agent: AnyAgent,
+  input: string | readonly AgentInputItem[],
+  options: ResolvedOptions,
+): StateRecord {
   return newRecord({
     agent,
     input: typeof input === 'string' ? input : [...input],

@@ -25,7 +25,14 @@ export function startSpans(record: StateRecord, options: ResolvedOptions, stream
 
 /** Counts of one task or turn; those of a run that it resumes stand elsewhere. */
 class Counter {
-  readonly #total = { requests: 0, inputTokens: 0, outputTokens: 0, totalTokens: 0, cachedInputTokens: 0, cacheWriteInputTokens: 0 };
+  readonly #total = {
+    requests: 0,
+    inputTokens: 0,
+    outputTokens: 0,
+    totalTokens: 0,
+    cachedInputTokens: 0,
+    cacheWriteInputTokens: 0,
+  };
 
   add(usage: Usage): void {
     const total = this.#total;
@@ -67,7 +74,7 @@ export class RunSpans {
     }
     const internals = contextInternals(record.context);
     internals.trace = run.trace;
-    internals.span = this.current?.type === 'trace' ? undefined : (this.current);
+    internals.span = this.current?.type === 'trace' ? undefined : this.current;
   }
 
   /** `undefined` when the run is not traced. */
@@ -77,7 +84,7 @@ export class RunSpans {
 
   /** What a new span hangs on now. */
   get current(): Trace | Span | undefined {
-    return (this.#turn ?? this.#agent?.span ?? this.#task ?? this.#run.parent);
+    return this.#turn ?? this.#agent?.span ?? this.#task ?? this.#run.parent;
   }
 
   get modelTracing(): ModelTracing {
@@ -113,7 +120,13 @@ export class RunSpans {
   openAgent(agent: AnyAgent): Span<'agent'> {
     if (this.#agent?.agent === agent) return this.#agent.span;
     const output = resolveOutput(agent);
-    const init = { type: 'agent', name: agent.name, handoffs: [], tools: [], outputType: output.type === 'text' ? 'str' : output.request.name } as const;
+    const init = {
+      type: 'agent',
+      name: agent.name,
+      handoffs: [],
+      tools: [],
+      outputType: output.type === 'text' ? 'str' : output.request.name,
+    } as const;
     const span = startItem(this.#run.span({ ...init, handoffs: [], tools: [] }, this.#task ?? this.#run.parent));
     this.#agent = { span, agent };
     this.#setSpan(span);
@@ -139,7 +152,10 @@ export class RunSpans {
   fail(message: string, data: Readonly<Record<string, unknown>> | { readonly exception: unknown }): void {
     const span = this.#turn ?? this.#agent?.span;
     if (span === undefined || !this.#run.recording) return;
-    failSpan(span, { message, data: 'exception' in data ? { error: errorText(data.exception, this.#run.includeSensitive) } : data });
+    failSpan(span, {
+      message,
+      data: 'exception' in data ? { error: errorText(data.exception, this.#run.includeSensitive) } : data,
+    });
   }
 
   /** Whether error texts may show what they are about. */
@@ -147,13 +163,27 @@ export class RunSpans {
     return this.#run.includeSensitive;
   }
 
-  startFunction(call: ResponseFunctionToolCall, tool: FunctionTool<never> | undefined, agent: AnyAgent): FunctionSpan | undefined {
+  startFunction(
+    call: ResponseFunctionToolCall,
+    tool: FunctionTool<never> | undefined,
+    agent: AnyAgent,
+  ): FunctionSpan | undefined {
     if (!this.#run.recording) return undefined;
     const name = call.namespace && call.namespace !== call.name ? `${call.namespace}.${call.name}` : call.name;
-    const input = this.#run.sensitive({ spanType: 'function', field: 'input', agentName: agent.name, toolName: name }, call.arguments);
-    const parent = (this.#turn ?? this.#agent?.span ?? this.#task ?? this.#run.parent);
-    const span = startItem(this.#run.span(input === undefined ? { type: 'function', name } : { type: 'function', name, input }, parent));
-    addDetails(span, { toolCallId: call.call_id, toolType: 'function', toolDescription: tool?.description ?? '', agentName: agent.name });
+    const input = this.#run.sensitive(
+      { spanType: 'function', field: 'input', agentName: agent.name, toolName: name },
+      call.arguments,
+    );
+    const parent = this.#turn ?? this.#agent?.span ?? this.#task ?? this.#run.parent;
+    const span = startItem(
+      this.#run.span(input === undefined ? { type: 'function', name } : { type: 'function', name, input }, parent),
+    );
+    addDetails(span, {
+      toolCallId: call.call_id,
+      toolType: 'function',
+      toolDescription: tool?.description ?? '',
+      agentName: agent.name,
+    });
     return new FunctionSpan(span, this.#run, agent.name);
   }
 
@@ -162,7 +192,11 @@ export class RunSpans {
     if (!this.#run.recording) return;
     if (error instanceof RunAbortedError) {
       this.#run.endOpenSpans((span) => {
-        if (span.type === 'function') failSpanIfOk(span, { message: 'Tool execution cancelled', data: { tool_name: span.spanData.name, error: error.message } });
+        if (span.type === 'function')
+          failSpanIfOk(span, {
+            message: 'Tool execution cancelled',
+            data: { tool_name: span.spanData.name, error: error.message },
+          });
       });
       return;
     }
@@ -211,7 +245,11 @@ export class FunctionSpan {
     try {
       await runInScope(this.span as unknown as Span, work);
     } catch (error) {
-      this.#fail('Error running tool', { tool_name: this.span.spanData.name, error: toolErrorText(error, this.#run.includeSensitive) }, 'error');
+      this.#fail(
+        'Error running tool',
+        { tool_name: this.span.spanData.name, error: toolErrorText(error, this.#run.includeSensitive) },
+        'error',
+      );
       throw error;
     } finally {
       finishItem(this.span);
@@ -227,7 +265,10 @@ export class FunctionSpan {
     addDetails(this.span, { approval: 'rejected', outcome: 'rejected' });
     failSpan(this.span, {
       message: this.#run.includeSensitive ? text : 'Tool execution rejected',
-      data: { tool_name: this.span.spanData.name, error: `Tool execution for ${call.call_id} was manually rejected by user.` },
+      data: {
+        tool_name: this.span.spanData.name,
+        error: `Tool execution for ${call.call_id} was manually rejected by user.`,
+      },
     });
   }
 
@@ -238,7 +279,12 @@ export class FunctionSpan {
 
   /** The call failed, and its failure policy answered with a text. */
   handledFailure(toolName: string, error: unknown, byDefault: boolean): void {
-    this.#fail('Error running tool (non-fatal)', { tool_name: toolName, error: toolErrorText(error, this.#run.includeSensitive, byDefault) }, 'error_handled', errorTypeOf(error));
+    this.#fail(
+      'Error running tool (non-fatal)',
+      { tool_name: toolName, error: toolErrorText(error, this.#run.includeSensitive, byDefault) },
+      'error_handled',
+      errorTypeOf(error),
+    );
   }
 
   #fail(message: string, data: Record<string, unknown>, outcome: 'error' | 'error_handled', errorType?: string): void {
@@ -247,7 +293,10 @@ export class FunctionSpan {
   }
 
   #set(value: unknown): void {
-    const shown = this.#run.sensitive({ spanType: 'function', field: 'output', agentName: this.#agentName, toolName: this.span.spanData.name }, value);
+    const shown = this.#run.sensitive(
+      { spanType: 'function', field: 'output', agentName: this.#agentName, toolName: this.span.spanData.name },
+      value,
+    );
     if (shown !== undefined) this.span.spanData.output = shown;
   }
 }

@@ -26,7 +26,10 @@ export class StreamedRun extends ResultView {
 
   constructor(agent: AnyAgent, input: RunInput, options: ResolvedOptions) {
     super();
-    this.#segment = new Segment(agent, input, options, { emit: (event) => this.#queue.push(event), boundary: () => this.#queue.boundary() });
+    this.#segment = new Segment(agent, input, options, {
+      emit: (event) => this.#queue.push(event),
+      boundary: () => this.#queue.boundary(),
+    });
     // Abort by the caller's signal is seen at once, like `cancel`.
     this.#segment.control.onAbort(() => this.#cancelled());
     this.completed = this.#segment.run().then(
@@ -78,7 +81,8 @@ export class StreamedRun extends ResultView {
 
   cancel(options: { mode?: CancelMode } = {}): void {
     const { mode = 'immediate' } = options;
-    if (mode !== 'immediate' && mode !== 'after_turn') throw new UserError("cancel: the option `mode` takes 'immediate' or 'after_turn'.");
+    if (mode !== 'immediate' && mode !== 'after_turn')
+      throw new UserError("cancel: the option `mode` takes 'immediate' or 'after_turn'.");
     if (!this.isComplete) this.#segment.control.cancel(mode);
   }
 
@@ -94,7 +98,10 @@ export class StreamedRun extends ResultView {
       this.#status = 'cancelled';
       this.#queue.end('done');
       const record = copyRecord(this.record);
-      throw attachRunData(new RunAbortedError('The run was cancelled after a turn, before it had an output.'), errorDetails(record, this.context, this.trace));
+      throw attachRunData(
+        new RunAbortedError('The run was cancelled after a turn, before it had an output.'),
+        errorDetails(record, this.context, this.trace),
+      );
     }
     this.#status = this.record.step.type === 'interruption' ? 'interrupted' : 'completed';
     this.#queue.end('done');

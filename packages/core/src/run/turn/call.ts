@@ -26,7 +26,10 @@ export async function callForTurn(prepared: PreparedCall, record: StateRecord, e
     traceParent: env.spans.current,
     attempt: env.attempt,
   };
-  const onEvent = emit && ((data: Parameters<NonNullable<Parameters<typeof callModel>[2]>>[0]): void => emit({ type: 'raw_response_event', data }));
+  const onEvent =
+    emit &&
+    ((data: Parameters<NonNullable<Parameters<typeof callModel>[2]>>[0]): void =>
+      emit({ type: 'raw_response_event', data }));
   const effect = { kind: 'model', turn: record.currentTurn, agentName: prepared.agent.name } as const;
   env.models.add(prepared.model);
   try {

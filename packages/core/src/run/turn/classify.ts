@@ -5,7 +5,16 @@ import type { ModelResponse } from '../../models/model.ts';
 import type { ToolApprovalItem } from '../../state/decisions.ts';
 import type { ProcessedResponse, ToolLookupKey } from '../../state/record.ts';
 import { ModelBehaviorError } from '../../base/errors.ts';
-import { CompactionItem, McpListToolsItem, MessageOutputItem, ReasoningItem, ToolCallItem, ToolCallOutputItem, ToolSearchCallItem, ToolSearchOutputItem } from '../../items/items.ts';
+import {
+  CompactionItem,
+  McpListToolsItem,
+  MessageOutputItem,
+  ReasoningItem,
+  ToolCallItem,
+  ToolCallOutputItem,
+  ToolSearchCallItem,
+  ToolSearchOutputItem,
+} from '../../items/items.ts';
 import type { RunItem } from '../../items/items.ts';
 import { lookupKeyOf } from '../../state/identity.ts';
 
@@ -50,10 +59,16 @@ export function classify(response: ModelResponse, agent: AnyAgent, tools: ToolTa
  * The calls of a stored response against the tools of today; its items stay the objects that they are. A waiting item
  * whose call the stored response does not list is enough to make the call again.
  */
-export function reclassify(processed: ProcessedResponse, waiting: readonly ToolApprovalItem[], agent: AnyAgent, tools: ToolTable): readonly FunctionCall[] {
+export function reclassify(
+  processed: ProcessedResponse,
+  waiting: readonly ToolApprovalItem[],
+  agent: AnyAgent,
+  tools: ToolTable,
+): readonly FunctionCall[] {
   const calls = new Map<string, FunctionCall>();
   for (const item of processed.newItems) {
-    if (item.type === 'tool_call_item' && item.rawItem.type === 'function_call') calls.set(item.rawItem.call_id, functionCall(item, item.rawItem, tools));
+    if (item.type === 'tool_call_item' && item.rawItem.type === 'function_call')
+      calls.set(item.rawItem.call_id, functionCall(item, item.rawItem, tools));
   }
   for (const { agent: owner, rawItem, toolOrigin } of waiting) {
     if (owner !== agent || rawItem.type !== 'function_call' || calls.has(rawItem.call_id)) continue;
@@ -84,7 +99,11 @@ function functionCall(item: ToolCallItem, call: ResponseFunctionToolCall, tools:
 
 function callItem(agent: AnyAgent, call: ResponseFunctionToolCall, tools: ToolTable): ToolCallItem {
   const tool = find(call, tools);
-  return new ToolCallItem(agent, call, { title: tool?.title, description: tool?.description || undefined, toolOrigin: tool?.origin });
+  return new ToolCallItem(agent, call, {
+    title: tool?.title,
+    description: tool?.description || undefined,
+    toolOrigin: tool?.origin,
+  });
 }
 
 function itemOf(raw: Exclude<ResponseOutputItem, ResponseFunctionToolCall>, agent: AnyAgent): RunItem | undefined {

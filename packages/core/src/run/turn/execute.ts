@@ -31,7 +31,8 @@ export async function executeCalls(pass: Pass, env: RunEnv): Promise<void> {
   const waiting = earlierWaiting(pass);
   const off = env.control.onAbort((error) => batch.fail(error));
   try {
-    for (const call of pass.calls) batch.start(call, () => new CallRun(call, pass, env, batch, places).run(waiting.get(call.call.call_id)));
+    for (const call of pass.calls)
+      batch.start(call, () => new CallRun(call, pass, env, batch, places).run(waiting.get(call.call.call_id)));
     await batch.settled();
   } finally {
     off();
@@ -41,7 +42,11 @@ export async function executeCalls(pass: Pass, env: RunEnv): Promise<void> {
 /** Items with which calls of this response wait since an earlier pass, by call id. */
 function earlierWaiting(pass: Pass): ReadonlyMap<string, ToolApprovalItem> {
   const { step } = pass.record;
-  return new Map(step.type === 'interruption' ? step.interruptions.filter((item) => item.agent === pass.agent).map((item) => [item.callId, item]) : []);
+  return new Map(
+    step.type === 'interruption'
+      ? step.interruptions.filter((item) => item.agent === pass.agent).map((item) => [item.callId, item])
+      : [],
+  );
 }
 
 /** A tool may have been switched off since the model was told of it; asked once more before any call of the turn starts. */
@@ -56,7 +61,8 @@ async function checkEnabled(pass: Pass, env: RunEnv): Promise<void> {
   if (asked.size === 0) return;
   const answers = await env.control.race(Promise.all(asked.values()));
   const disabled = [...asked.keys()].find((_, index) => answers[index] !== true);
-  if (disabled) throw new ModelBehaviorError(`Tool ${disabled.qualifiedName} is currently disabled for agent ${pass.agent.name}.`);
+  if (disabled)
+    throw new ModelBehaviorError(`Tool ${disabled.qualifiedName} is currently disabled for agent ${pass.agent.name}.`);
 }
 
 /** One call on its way: gate, then run, then commit (TOOL §5). */
@@ -100,7 +106,11 @@ class CallRun {
     }
   }
 
-  async #execute(tool: FunctionTool<never>, parsed: ParsedArguments | undefined, span: FunctionSpan | undefined): Promise<void> {
+  async #execute(
+    tool: FunctionTool<never>,
+    parsed: ParsedArguments | undefined,
+    span: FunctionSpan | undefined,
+  ): Promise<void> {
     const place = this.#places.take();
     if (place) await place;
     try {
@@ -112,7 +122,11 @@ class CallRun {
     }
   }
 
-  async #invoke(tool: FunctionTool<never>, parsed: ParsedArguments | undefined, span: FunctionSpan | undefined): Promise<void> {
+  async #invoke(
+    tool: FunctionTool<never>,
+    parsed: ParsedArguments | undefined,
+    span: FunctionSpan | undefined,
+  ): Promise<void> {
     const { call } = this.#call;
     const { agent, record } = this.#pass;
     const context = this.#context(span);
@@ -144,7 +158,9 @@ class CallRun {
     const { failure } = done;
     if (failure === undefined) return done.output;
     span?.handledFailure(tool.name, failure.error, failure.handledBy === 'default');
-    return failure.handledBy === 'default' ? await exceptionText(this.#env, this.#call.call, String(done.output), failure.error) : done.output;
+    return failure.handledBy === 'default'
+      ? await exceptionText(this.#env, this.#call.call, String(done.output), failure.error)
+      : done.output;
   }
 
   async #reject(message: string | undefined, span: FunctionSpan | undefined): Promise<void> {
@@ -185,7 +201,10 @@ class CallRun {
 
   #commit(text: string, output: unknown, tool: FunctionTool<never> | undefined): void {
     const raw = { type: 'function_call_output', call_id: this.#call.call.call_id, output: text } as const;
-    const item = new ToolCallOutputItem(this.#pass.agent, raw, { output, toolOrigin: tool?.origin ?? this.#call.item.toolOrigin });
+    const item = new ToolCallOutputItem(this.#pass.agent, raw, {
+      output,
+      toolOrigin: tool?.origin ?? this.#call.item.toolOrigin,
+    });
     this.#pass.commitOutput(this.#call, item);
   }
 }

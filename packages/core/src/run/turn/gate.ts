@@ -25,7 +25,13 @@ const free: Verdict = { type: 'run', parsed: undefined };
  *
  * @param waiting the item with which the call waits since an earlier pass
  */
-export async function gate(call: PlannedFunctionCall, tool: FunctionTool<never> | undefined, waiting: ToolApprovalItem | undefined, pass: Pass, env: RunEnv): Promise<Verdict> {
+export async function gate(
+  call: PlannedFunctionCall,
+  tool: FunctionTool<never> | undefined,
+  waiting: ToolApprovalItem | undefined,
+  pass: Pass,
+  env: RunEnv,
+): Promise<Verdict> {
   const stored = storedVerdict(call, pass);
   if (stored) return stored;
   // A tool that is gone can neither run nor be judged; its waiting item is not lost.
@@ -38,7 +44,8 @@ export async function gate(call: PlannedFunctionCall, tool: FunctionTool<never> 
   const meanwhile = storedVerdict(call, pass);
   if (meanwhile) return meanwhile;
   if (!needed) return { type: 'run', parsed };
-  const item = waiting ?? new ToolApprovalItem(pass.agent, call.call, { toolOrigin: tool.origin, lookupKey: call.lookupKey });
+  const item =
+    waiting ?? new ToolApprovalItem(pass.agent, call.call, { toolOrigin: tool.origin, lookupKey: call.lookupKey });
   await askProgram(item, pass, env);
   return storedVerdict(call, pass) ?? { type: 'wait', item };
 }
@@ -46,33 +53,49 @@ export async function gate(call: PlannedFunctionCall, tool: FunctionTool<never> 
 function storedVerdict(call: PlannedFunctionCall, pass: Pass): Verdict | undefined {
   if (call.lookupKey === undefined) return undefined;
   const { approvals, ledger } = contextInternals(pass.record.context);
-  const decision = approvals.decisionFor({ owner: pass.agent, lookupKey: call.lookupKey, identity: call.identity }, ledger);
+  const decision = approvals.decisionFor(
+    { owner: pass.agent, lookupKey: call.lookupKey, identity: call.identity },
+    ledger,
+  );
   if (decision === undefined) return undefined;
   return decision.approved ? free : { type: 'reject', message: decision.message };
 }
 
 /** The policy judges a copy of its own of what `execute` would get, so that it cannot change what runs. */
-async function askPolicy(call: PlannedFunctionCall, tool: FunctionTool<never>, pass: Pass, env: RunEnv): Promise<boolean> {
+async function askPolicy(
+  call: PlannedFunctionCall,
+  tool: FunctionTool<never>,
+  pass: Pass,
+  env: RunEnv,
+): Promise<boolean> {
   const { needsApproval, parse } = toolInternals(tool);
   try {
     if (typeof needsApproval !== 'function') throw policyKind(tool, needsApproval);
     const copy = parse(call.call.arguments);
-    const answer: unknown = copy.ok ? await env.control.race(Promise.resolve(needsApproval(env.context as never, copy.value as never, call.call.call_id))) : true;
+    const answer: unknown = copy.ok
+      ? await env.control.race(
+          Promise.resolve(needsApproval(env.context as never, copy.value as never, call.call.call_id)),
+        )
+      : true;
     if (typeof answer !== 'boolean') throw policyKind(tool, answer);
     return answer;
   } catch (error) {
     env.control.throwIfAborted();
     if (error instanceof AgentsError) throw error;
-    if (pass.fresh) throw new UserError(`\`needsApproval\` of the tool ${tool.qualifiedName} failed.`, { cause: error });
+    if (pass.fresh)
+      throw new UserError(`\`needsApproval\` of the tool ${tool.qualifiedName} failed.`, { cause: error });
     getLogger().error(`\`needsApproval\` of the tool ${tool.qualifiedName} failed; the call waits for a person.`);
     return true;
   }
 }
 
 function policyKind(tool: FunctionTool<never>, received: unknown): UserError {
-  return new UserError(`\`needsApproval\` of the tool ${tool.qualifiedName} must be true, false, or a function that says true or false, not ${received === null ? 'null' : `a ${typeof received}`}.`, {
-    code: 'needs_approval_type',
-  });
+  return new UserError(
+    `\`needsApproval\` of the tool ${tool.qualifiedName} must be true, false, or a function that says true or false, not ${received === null ? 'null' : `a ${typeof received}`}.`,
+    {
+      code: 'needs_approval_type',
+    },
+  );
 }
 
 /** `onApproval` of the run: its answer is recorded like one that a person gave. */

@@ -7,7 +7,9 @@ import type { PlannedFunctionCall } from './plan.ts';
 import { contextInternals } from '../../state/context.ts';
 
 /** What came of one call. */
-export type CallResult = { readonly type: 'output'; readonly item: ToolCallOutputItem } | { readonly type: 'waiting'; readonly item: ToolApprovalItem };
+export type CallResult =
+  | { readonly type: 'output'; readonly item: ToolCallOutputItem }
+  | { readonly type: 'waiting'; readonly item: ToolApprovalItem };
 
 /**
  * One execution of the local work of a response: of a fresh turn, or of one resume of an interrupted turn. While it goes
@@ -29,7 +31,12 @@ export class Pass {
   readonly #base: number;
   readonly #order: number[] = [];
 
-  constructor(record: StateRecord, processed: ProcessedResponse, calls: readonly PlannedFunctionCall[], options: { readonly fresh: boolean; readonly dropped?: boolean }) {
+  constructor(
+    record: StateRecord,
+    processed: ProcessedResponse,
+    calls: readonly PlannedFunctionCall[],
+    options: { readonly fresh: boolean; readonly dropped?: boolean },
+  ) {
     const response = record.modelResponses.at(-1);
     // A pass is only made for a record that has the response it works on.
     if (response === undefined) throw new Error('A pass without a response.');

@@ -25,7 +25,11 @@ export interface Plan {
  * dropped: their output stands.
  * @throws ModelBehaviorError `call_id_empty`, `call_id_reused`, `call_executed_uncommitted`
  */
-export function planResponse(classified: Classified, ledger: InvocationLedger, mayGoOn: (call: PlannedFunctionCall) => boolean = () => false): Plan {
+export function planResponse(
+  classified: Classified,
+  ledger: InvocationLedger,
+  mayGoOn: (call: PlannedFunctionCall) => boolean = () => false,
+): Plan {
   if (classified.calls.length === 0) return { classified, calls: [], dropped: false };
   const planned = ledger.plan(classified.calls);
   const repeats = new Set<FunctionCall>();
@@ -49,7 +53,11 @@ export function planResponse(classified: Classified, ledger: InvocationLedger, m
  * one that was rejected does not run at all, so its text can be given.
  * @throws ModelBehaviorError as `planResponse`
  */
-export function planResume(stored: readonly FunctionCall[], { approvals, ledger }: ContextInternals, owner: AnyAgent): readonly PlannedFunctionCall[] {
+export function planResume(
+  stored: readonly FunctionCall[],
+  { approvals, ledger }: ContextInternals,
+  owner: AnyAgent,
+): readonly PlannedFunctionCall[] {
   const classified: Classified = { items: [], calls: stored, unknownTypes: [] };
   const isRejected = ({ lookupKey, identity }: PlannedFunctionCall): boolean =>
     lookupKey !== undefined && approvals.decisionFor({ owner, lookupKey, identity }, ledger)?.approved === false;

@@ -51,7 +51,9 @@ export async function prepareCall(record: StateRecord, env: RunEnv): Promise<Pre
   const tools = await collectTools(record, env);
   const instructions = await control.race(resolveInstructions(agent, context));
   const output = resolveOutput(agent);
-  const model = await control.race(Promise.resolve(resolveModel({ runModel: env.options.model, provider: env.options.modelProvider, agent })));
+  const model = await control.race(
+    Promise.resolve(resolveModel({ runModel: env.options.model, provider: env.options.modelProvider, agent })),
+  );
   const { settings, implicit } = settingsOfTurn(record, env, model);
   const seen = await filterInput(record, env, { input: turnInput, instructions });
   await callHooks(
@@ -83,13 +85,19 @@ export interface CollectedTools {
 export async function collectTools(record: StateRecord, env: RunEnv): Promise<CollectedTools> {
   const agent = record.currentAgent;
   const policy = env.options.toolNameCollisionPolicy;
-  const list = await env.control.race(enabledTools(agent, env.context, policy, (name, text) => env.warnOnce(`collision:${name}`, text)));
+  const list = await env.control.race(
+    enabledTools(agent, env.context, policy, (name, text) => env.warnOnce(`collision:${name}`, text)),
+  );
   env.spans.describeAgent(list);
   return { list, table: new Map(list.map((tool) => [tool.name, tool])) };
 }
 
 /** The agent's settings, else those that suit the model's name, with the run's laid over them (MODEL-207). */
-function settingsOfTurn(record: StateRecord, env: RunEnv, model: Model): { readonly settings: ModelSettings; readonly implicit: readonly (keyof ModelSettings)[] | undefined } {
+function settingsOfTurn(
+  record: StateRecord,
+  env: RunEnv,
+  model: Model,
+): { readonly settings: ModelSettings; readonly implicit: readonly (keyof ModelSettings)[] | undefined } {
   const agent = record.currentAgent;
   const { settings: own } = agentInternals(agent);
   const { modelSettings: given, model: runModel } = env.options;
@@ -99,9 +107,14 @@ function settingsOfTurn(record: StateRecord, env: RunEnv, model: Model): { reado
   env.storeSetting = settings.store ?? undefined;
   // A forced choice is forgotten once the agent used a tool, so that a run can end.
   const used = (record.toolUse.get(agent)?.size ?? 0) > 0;
-  if (used && agent.resetToolChoice && settings.toolChoice !== undefined) settings = { ...settings, toolChoice: undefined };
-  if (needsPromptCacheKey(model, settings)) settings = withPromptCacheKey(settings, (record.promptCacheKey ??= env.cacheKey()));
-  const implicit = own === undefined ? (Object.keys(base) as (keyof ModelSettings)[]).filter((key) => given?.[key] === undefined) : undefined;
+  if (used && agent.resetToolChoice && settings.toolChoice !== undefined)
+    settings = { ...settings, toolChoice: undefined };
+  if (needsPromptCacheKey(model, settings))
+    settings = withPromptCacheKey(settings, (record.promptCacheKey ??= env.cacheKey()));
+  const implicit =
+    own === undefined
+      ? (Object.keys(base) as (keyof ModelSettings)[]).filter((key) => given?.[key] === undefined)
+      : undefined;
   return { settings, implicit: implicit?.length ? implicit : undefined };
 }
 
@@ -115,13 +128,17 @@ async function filterInput(
   if (filter === undefined) return modelData;
   let filtered: unknown;
   try {
-    filtered = await env.control.race(Promise.resolve(filter({ modelData, agent: record.currentAgent, context: env.context })));
+    filtered = await env.control.race(
+      Promise.resolve(filter({ modelData, agent: record.currentAgent, context: env.context })),
+    );
   } catch (error) {
     env.spans.fail('Error in call_model_input_filter', { exception: error });
     throw error;
   }
   const { input, instructions } = (filtered ?? {}) as { input?: unknown; instructions?: unknown };
-  if (!Array.isArray(input)) throw new UserError('callModelInputFilter must return model input data: { input: […], instructions }.');
-  if (instructions !== undefined && typeof instructions !== 'string') throw new UserError('callModelInputFilter must return `instructions` as a string, or leave them out.');
+  if (!Array.isArray(input))
+    throw new UserError('callModelInputFilter must return model input data: { input: […], instructions }.');
+  if (instructions !== undefined && typeof instructions !== 'string')
+    throw new UserError('callModelInputFilter must return `instructions` as a string, or leave them out.');
   return { input: dedupeInput(input as AgentInputItem[]), instructions };
 }

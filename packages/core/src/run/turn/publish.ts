@@ -44,7 +44,9 @@ export function publish(pass: Pass): Publication {
  */
 export async function keepFinished(pass: Pass, env: RunEnv): Promise<void> {
   if (!pass.fresh || env.control.error) return;
-  const outputs = pass.record.generatedItems.slice(pass.start).filter((item) => item.type === 'tool_call_output_item' && !pass.processed.newItems.includes(item));
+  const outputs = pass.record.generatedItems
+    .slice(pass.start)
+    .filter((item) => item.type === 'tool_call_output_item' && !pass.processed.newItems.includes(item));
   const done = new Set(outputs.map((item) => (item.type === 'tool_call_output_item' ? item.callId : undefined)));
   const kept: RunItem[] = [];
   let reasoning: RunItem[] = [];
@@ -62,16 +64,24 @@ export async function keepFinished(pass: Pass, env: RunEnv): Promise<void> {
   announce(outputs, position + kept.length - outputs.length, env);
   env.deliverQueued = true;
   try {
-    await env.session?.writeTurn(kept, { responseId: pass.response.responseId, store: env.storeSetting, hasLocalToolOutputs: true });
+    await env.session?.writeTurn(kept, {
+      responseId: pass.response.responseId,
+      store: env.storeSetting,
+      hasLocalToolOutputs: true,
+    });
   } catch {
-    getLogger().error('What a failed turn had finished could not be stored in the session; the state keeps it for a resume.');
+    getLogger().error(
+      'What a failed turn had finished could not be stored in the session; the state keeps it for a resume.',
+    );
   }
 }
 
 function isFinished(item: RunItem, done: ReadonlySet<string | undefined>): boolean {
   switch (item.type) {
     case 'tool_call_item':
-      return item.rawItem.type === 'function_call' ? done.has(item.callId) : (item.rawItem as { status?: unknown }).status === 'completed';
+      return item.rawItem.type === 'function_call'
+        ? done.has(item.callId)
+        : (item.rawItem as { status?: unknown }).status === 'completed';
     case 'tool_search_call_item':
     case 'tool_search_output_item':
       return (item.rawItem as { status?: unknown }).status === 'completed';

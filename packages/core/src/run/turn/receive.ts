@@ -18,7 +18,12 @@ export interface Received {
 }
 
 /** Steps 18 to 22 of a turn (RUN-401): what the response asks for, told to readers and hooks before anything of it runs. */
-export async function receive(response: ModelResponse, prepared: PreparedCall, record: StateRecord, env: RunEnv): Promise<Received> {
+export async function receive(
+  response: ModelResponse,
+  prepared: PreparedCall,
+  record: StateRecord,
+  env: RunEnv,
+): Promise<Received> {
   let plan: Plan;
   try {
     plan = understand(response, prepared, env);
@@ -36,7 +41,8 @@ export async function receive(response: ModelResponse, prepared: PreparedCall, r
 
 function understand(response: ModelResponse, prepared: PreparedCall, env: RunEnv): Plan {
   const classified = classify(response, prepared.agent, prepared.table);
-  for (const type of classified.unknownTypes) env.warnOnce(`item type ${type}`, `The model sent an output item of the unknown type ${type}; it is left out.`);
+  for (const type of classified.unknownTypes)
+    env.warnOnce(`item type ${type}`, `The model sent an output item of the unknown type ${type}; it is left out.`);
   const plan = planResponse(classified, contextInternals(env.context).ledger);
   const missing = plan.calls.find(({ tool }) => tool === undefined);
   if (missing && env.options.toolNotFoundBehavior === 'raise_error') {
@@ -48,7 +54,10 @@ function understand(response: ModelResponse, prepared: PreparedCall, env: RunEnv
 
 /** A response whose call ids are unusable is not the end of a model call that hooks could make sense of (STATE-158). */
 function suppressesHooks(error: unknown): boolean {
-  return error instanceof AgentsError && ['call_id_reused', 'call_id_empty', 'call_executed_uncommitted'].includes(error.code);
+  return (
+    error instanceof AgentsError &&
+    ['call_id_reused', 'call_id_empty', 'call_executed_uncommitted'].includes(error.code)
+  );
 }
 
 async function llmEnd(response: ModelResponse, record: StateRecord, env: RunEnv): Promise<void> {
@@ -63,7 +72,9 @@ async function llmEnd(response: ModelResponse, record: StateRecord, env: RunEnv)
 
 /** One name per call, that of the wire; of the provider's tools the name of their kind. */
 function toolNames({ items }: Classified): string[] {
-  return items.flatMap((item) => (item.type === 'tool_call_item' && item.toolName !== undefined ? [item.toolName] : []));
+  return items.flatMap((item) =>
+    item.type === 'tool_call_item' && item.toolName !== undefined ? [item.toolName] : [],
+  );
 }
 
 function trackUse(record: StateRecord, names: readonly string[]): void {
@@ -74,5 +85,10 @@ function trackUse(record: StateRecord, names: readonly string[]): void {
 }
 
 function descriptor(tool: NonNullable<Plan['calls'][number]['tool']>): ProcessedResponse['functions'][number]['tool'] {
-  return { name: tool.name, description: tool.description, paramsJsonSchema: tool.paramsJsonSchema as never, lookupKey: { kind: 'bare', name: tool.name } };
+  return {
+    name: tool.name,
+    description: tool.description,
+    paramsJsonSchema: tool.paramsJsonSchema as never,
+    lookupKey: { kind: 'bare', name: tool.name },
+  };
 }

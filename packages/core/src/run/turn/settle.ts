@@ -18,8 +18,11 @@ const runAgain: Step = { type: 'run_again' };
  */
 export async function settle(pass: Pass, tools: ToolTable, output: ResolvedOutput, env: RunEnv): Promise<Step> {
   const waiting = stillWaiting(pass);
-  if (waiting.length > 0) return { type: 'interruption', interruptions: waiting, responseAccepted: false, llmEndHooksStarted: true };
-  const functionCalls = pass.processed.newItems.some((item) => item.type === 'tool_call_item' && item.rawItem.type === 'function_call');
+  if (waiting.length > 0)
+    return { type: 'interruption', interruptions: waiting, responseAccepted: false, llmEndHooksStarted: true };
+  const functionCalls = pass.processed.newItems.some(
+    (item) => item.type === 'tool_call_item' && item.rawItem.type === 'function_call',
+  );
   if (functionCalls) return (await toolsOutput(pass, tools, output, env)) ?? runAgain;
   return pass.dropped ? repeatedOutput(pass, output) : messageOutput(pass.processed.newItems, output);
 }
@@ -34,19 +37,27 @@ function stillWaiting(pass: Pass): Extract<Step, { type: 'interruption' }>['inte
 
 // ---- tools that end the run
 
-async function toolsOutput(pass: Pass, tools: ToolTable, output: ResolvedOutput, env: RunEnv): Promise<Step | undefined> {
+async function toolsOutput(
+  pass: Pass,
+  tools: ToolTable,
+  output: ResolvedOutput,
+  env: RunEnv,
+): Promise<Step | undefined> {
   const behavior: ToolUseBehavior<never> = pass.agent.toolUseBehavior;
   if (behavior === 'run_llm_again') return undefined;
   const results = functionResults(pass, tools);
   if (results.length === 0) return undefined;
   const ending = await endingOutput(behavior, results, pass.agent, env);
-  return ending && { type: 'final_output', output: output.type === 'text' ? toolOutputText(ending.value) : ending.value };
+  return (
+    ending && { type: 'final_output', output: output.type === 'text' ? toolOutputText(ending.value) : ending.value }
+  );
 }
 
 /** Outputs of all function calls of the response in call order, whichever pass made them; rejection texts count too. */
 function functionResults(pass: Pass, tools: ToolTable): FunctionToolResult[] {
   const results = new Map<string, FunctionToolResult['runItem']>();
-  for (const item of pass.record.generatedItems.slice(pass.start)) if (item.type === 'tool_call_output_item' && item.callId !== undefined) results.set(item.callId, item);
+  for (const item of pass.record.generatedItems.slice(pass.start))
+    if (item.type === 'tool_call_output_item' && item.callId !== undefined) results.set(item.callId, item);
   return pass.processed.newItems.flatMap((item) => {
     if (item.type !== 'tool_call_item' || item.rawItem.type !== 'function_call') return [];
     const tool: FunctionTool<never> | undefined = item.rawItem.namespace ? undefined : tools.get(item.rawItem.name);
@@ -55,16 +66,26 @@ function functionResults(pass: Pass, tools: ToolTable): FunctionToolResult[] {
   });
 }
 
-async function endingOutput(behavior: Exclude<ToolUseBehavior<never>, 'run_llm_again'>, results: readonly FunctionToolResult[], agent: AnyAgent, env: RunEnv): Promise<{ readonly value: unknown } | undefined> {
+async function endingOutput(
+  behavior: Exclude<ToolUseBehavior<never>, 'run_llm_again'>,
+  results: readonly FunctionToolResult[],
+  agent: AnyAgent,
+  env: RunEnv,
+): Promise<{ readonly value: unknown } | undefined> {
   if (behavior === 'stop_on_first_tool') return results[0] && { value: results[0].output };
   if (typeof behavior === 'object') {
     const { stopAtToolNames } = behavior;
-    const result = results.find(({ tool }) => stopAtToolNames.includes(tool.name) || stopAtToolNames.includes(tool.qualifiedName));
+    const result = results.find(
+      ({ tool }) => stopAtToolNames.includes(tool.name) || stopAtToolNames.includes(tool.qualifiedName),
+    );
     return result && { value: result.output };
   }
   const decided: unknown = await env.control.race(Promise.resolve(behavior(env.context as never, results)));
   const { isFinalOutput, finalOutput } = (decided ?? {}) as { isFinalOutput?: unknown; finalOutput?: unknown };
-  if (typeof isFinalOutput !== 'boolean') throw new UserError(`The function \`toolUseBehavior\` of agent ${agent.name} must return { isFinalOutput: true or false, finalOutput }.`);
+  if (typeof isFinalOutput !== 'boolean')
+    throw new UserError(
+      `The function \`toolUseBehavior\` of agent ${agent.name} must return { isFinalOutput: true or false, finalOutput }.`,
+    );
   return isFinalOutput ? { value: finalOutput } : undefined;
 }
 
@@ -72,7 +93,9 @@ async function endingOutput(behavior: Exclude<ToolUseBehavior<never>, 'run_llm_a
 
 /** A response that only repeated calls whose outputs stand has nothing to end with, unless a message is with them. */
 function repeatedOutput(pass: Pass, output: ResolvedOutput): Step {
-  return pass.processed.newItems.some((item) => item.type === 'message_output_item') ? messageOutput(pass.processed.newItems, output) : runAgain;
+  return pass.processed.newItems.some((item) => item.type === 'message_output_item')
+    ? messageOutput(pass.processed.newItems, output)
+    : runAgain;
 }
 
 /** The last message is the answer (RUN-601 to 605). @throws ModelRefusalError, ModelBehaviorError */

@@ -4,7 +4,11 @@ import type { ToolErrorArgs, ToolErrorFormatter } from '../options.ts';
 import { getLogger } from '../../base/logger.ts';
 
 /** What the model reads of a call that a person refused: their message, else the run's formatter, else a fixed text. */
-export async function rejectionText(env: RunEnv, call: ResponseFunctionToolCall, message: string | undefined): Promise<string> {
+export async function rejectionText(
+  env: RunEnv,
+  call: ResponseFunctionToolCall,
+  message: string | undefined,
+): Promise<string> {
   return message ?? (await format(env, call, 'approval_rejected', 'Tool execution was not approved.'));
 }
 
@@ -14,21 +18,43 @@ export async function notFoundText(env: RunEnv, call: ResponseFunctionToolCall):
 }
 
 /** What the model reads of a failure that the tool has no function of its own for. */
-export async function exceptionText(env: RunEnv, call: ResponseFunctionToolCall, defaultMessage: string, error: Error): Promise<string> {
+export async function exceptionText(
+  env: RunEnv,
+  call: ResponseFunctionToolCall,
+  defaultMessage: string,
+  error: Error,
+): Promise<string> {
   return await format(env, call, 'tool_exception', defaultMessage, error);
 }
 
 /** Asks `toolErrorFormatter`. Whatever it does, the run goes on: without a usable text the default stands. */
-async function format(env: RunEnv, call: ResponseFunctionToolCall, kind: ToolErrorArgs['kind'], defaultMessage: string, error?: Error): Promise<string> {
+async function format(
+  env: RunEnv,
+  call: ResponseFunctionToolCall,
+  kind: ToolErrorArgs['kind'],
+  defaultMessage: string,
+  error?: Error,
+): Promise<string> {
   const formatter = env.options.toolErrorFormatter as ToolErrorFormatter | undefined;
   if (formatter === undefined) return defaultMessage;
   const toolName = call.namespace && call.namespace !== call.name ? `${call.namespace}.${call.name}` : call.name;
   try {
     const text: unknown = await env.control.race(
-      Promise.resolve(formatter({ kind, toolType: 'function', toolName, callId: call.call_id, defaultMessage, error, context: env.context })),
+      Promise.resolve(
+        formatter({
+          kind,
+          toolType: 'function',
+          toolName,
+          callId: call.call_id,
+          defaultMessage,
+          error,
+          context: env.context,
+        }),
+      ),
     );
     if (typeof text === 'string') return text;
-    if (text !== undefined) getLogger().error('`toolErrorFormatter` must return a string or undefined; the default text is used.');
+    if (text !== undefined)
+      getLogger().error('`toolErrorFormatter` must return a string or undefined; the default text is used.');
   } catch {
     env.control.throwIfAborted();
     getLogger().error('`toolErrorFormatter` failed; the default text is used.');
