@@ -1,4 +1,4 @@
-import type { JsonSchema, Standard } from './schema.ts';
+import type { AnySchema, JsonSchema } from './schema.ts';
 import type { NullPlan } from './null-plan.ts';
 import { ModelBehaviorError, UserError } from '../base/errors.ts';
 import { getLogger } from '../base/logger.ts';
@@ -6,7 +6,7 @@ import { kindOf } from '../base/options.ts';
 import { issueTexts } from './issues.ts';
 import { dropLoweredNulls, lowerOptionalMembers, nullPlan } from './null-plan.ts';
 import { copySchema, freezeDeep, isObject } from './schema-parts.ts';
-import { hasObjectRoot, hasStandard, inputJson, isHandWritten, standardOf } from './schema.ts';
+import { hasObjectRoot, hasStandard, inputJson, isHandWritten, withJson } from './schema.ts';
 import { strictForm } from './strict-schema.ts';
 import { validateNow } from './validate.ts';
 
@@ -25,7 +25,7 @@ export interface Parameters {
   /** On the wire. Frozen. */
   readonly json: JsonSchema;
   /** The schema that checks; absent for bare JSON Schema and for tools without parameters. */
-  readonly standard: Standard | undefined;
+  readonly schema: AnySchema | undefined;
   /** Its JSON Schema as the user declared it, for messages. */
   readonly declared: JsonSchema;
   readonly nulls: NullPlan | undefined;
@@ -38,38 +38,38 @@ const remedy = 'Change the shape, or pass `strict: false`.';
 /** @throws UserError for what is no schema of an object, and for what strict mode cannot express */
 export function readParameters(parameters: unknown, strict: boolean, where: string): Parameters {
   if (parameters === undefined)
-    return { json: emptyObject(), standard: undefined, declared: {}, nulls: undefined, none: true };
-  if (hasStandard(parameters)) return fromStandard(standardOf(parameters, where), strict, where);
+    return { json: emptyObject(), schema: undefined, declared: {}, nulls: undefined, none: true };
+  if (hasStandard(parameters)) return fromSchema(withJson(parameters, where), strict, where);
   if (!isPlainObject(parameters))
     throw new UserError(
       `${where}: \`parameters\` takes a Standard Schema or a JSON Schema object, not ${kindOf(parameters)}.`,
     );
   const declared = freezeDeep(copySchema(parameters, where));
   if (Object.keys(declared).length === 0)
-    return { json: emptyObject(), standard: undefined, declared, nulls: undefined, none: false };
+    return { json: emptyObject(), schema: undefined, declared, nulls: undefined, none: false };
   needObject(declared, where);
   return {
     json: strict ? freezeDeep(strictForm(declared, where, remedy)) : declared,
-    standard: undefined,
+    schema: undefined,
     declared,
     nulls: undefined,
     none: false,
   };
 }
 
-function fromStandard(standard: Standard, strict: boolean, where: string): Parameters {
-  const declared = freezeDeep(inputJson(standard, where));
+function fromSchema(schema: AnySchema, strict: boolean, where: string): Parameters {
+  const declared = freezeDeep(inputJson(schema, where));
   if (Object.keys(declared).length === 0)
-    return { json: emptyObject(), standard, declared, nulls: undefined, none: false };
+    return { json: emptyObject(), schema, declared, nulls: undefined, none: false };
   needObject(declared, where);
-  if (!strict) return { json: declared, standard, declared, nulls: undefined, none: false };
-  if (isHandWritten(standard))
-    return { json: freezeDeep(strictForm(declared, where, remedy)), standard, declared, nulls: undefined, none: false };
+  if (!strict) return { json: declared, schema, declared, nulls: undefined, none: false };
+  if (isHandWritten(schema))
+    return { json: freezeDeep(strictForm(declared, where, remedy)), schema, declared, nulls: undefined, none: false };
   const lowered = copySchema(declared, where);
   lowerOptionalMembers(lowered);
   return {
     json: freezeDeep(strictForm(lowered, where, remedy)),
-    standard,
+    schema,
     declared,
     nulls: nullPlan(declared),
     none: false,
@@ -106,11 +106,11 @@ export function parseArguments(toolName: string, parameters: Parameters, argumen
   if (!isObject(value)) return unusable(toolName, undefined, undefined, 'an object was expected');
   // JSON.parse makes Infinity of `1e999`; only a long number can, so most texts need no walk.
   if (longNumber.test(argumentsJson) && !allFinite(value)) return unusable(toolName, () => argumentsJson, undefined);
-  const { standard, nulls, declared } = parameters;
+  const { schema, nulls, declared } = parameters;
   if (parameters.none) return { ok: true, value: {} };
-  if (standard === undefined) return { ok: true, value };
+  if (schema === undefined) return { ok: true, value };
   if (nulls) dropLoweredNulls(value, nulls);
-  const checked = validateNow(standard, value, `tool ${toolName}: parameters`);
+  const checked = validateNow(schema, value, `tool ${toolName}: parameters`);
   if (checked.ok) return checked;
   const issues = issueTexts(checked.issues, declared, value);
   return { ...unusable(toolName, () => issues, checked.cause), issues };

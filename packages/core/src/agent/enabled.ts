@@ -1,5 +1,5 @@
 import type { AnyAgent } from './agent.ts';
-import type { FunctionTool } from './tool.ts';
+import type { FunctionTool, IsEnabled } from './tool.ts';
 import type { RunContext } from '../state/context.ts';
 import { UserError } from '../base/errors.ts';
 import { getLogger } from '../base/logger.ts';
@@ -21,12 +21,13 @@ export async function enabledTools(
   warn: (name: string, text: string) => void,
 ): Promise<readonly FunctionTool<never>[]> {
   const tools: readonly FunctionTool<never>[] = [...agent.tools];
-  const answers: (boolean | Promise<boolean>)[] = tools.map((tool, index) => {
+  const switches = tools.map((tool, index) => {
     if (!isFunctionTool(tool)) throw notATool(agent, index);
-    const { isEnabled } = toolInternals(tool);
-    return typeof isEnabled === 'boolean' ? isEnabled : ask(isEnabled, ctx, agent);
+    return toolInternals(tool).isEnabled;
   });
-  const enabled = answers.every((answer) => typeof answer === 'boolean') ? answers : await Promise.all(answers);
+  const enabled = switches.every((isEnabled) => typeof isEnabled === 'boolean')
+    ? switches
+    : await Promise.all(switches.map((isEnabled) => ask(isEnabled, ctx, agent)));
   return onePerName(
     tools.filter((_, index) => enabled[index]),
     agent.name,
@@ -35,13 +36,9 @@ export async function enabledTools(
   );
 }
 
-/** A predicate that throws at once must not hide the others' promises. */
-async function ask(
-  isEnabled: (ctx: RunContext<never>, agent: AnyAgent) => boolean | Promise<boolean>,
-  ctx: RunContext,
-  agent: AnyAgent,
-): Promise<boolean> {
-  return Boolean(await isEnabled(ctx as RunContext<never>, agent));
+/** A promise also where a predicate throws at once, so that the others' promises are not forgotten. */
+async function ask(isEnabled: IsEnabled<never>, ctx: RunContext, agent: AnyAgent): Promise<boolean> {
+  return typeof isEnabled === 'boolean' ? isEnabled : await isEnabled(ctx as RunContext<never>, agent);
 }
 
 function notATool(agent: AnyAgent, index: number): UserError {

@@ -12,7 +12,7 @@ const maxIssues = 5;
  * never a validator's own words, which may quote one.
  */
 export function issueTexts(issues: readonly StandardSchemaV1.Issue[], schema: JsonSchema, value: unknown): string {
-  const texts = issues.slice(0, maxIssues).map((issue) => issueText(issue, schema as Json, value));
+  const texts = issues.slice(0, maxIssues).map((issue) => issueText(issue, schema, value));
   return [...new Set(texts)].join('; ');
 }
 

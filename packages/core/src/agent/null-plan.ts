@@ -63,7 +63,7 @@ export interface NullPlan {
 
 /** The plan of a schema as it was before lowering; `undefined` when there is nothing to drop. */
 export function nullPlan(schema: JsonSchema): NullPlan | undefined {
-  const root = schema as Json;
+  const root = schema;
   const plans = new Map<Json, NullPlan | undefined>();
   let any = false;
 

@@ -1,5 +1,5 @@
 import type { AnyAgent } from './agent.ts';
-import type { JsonSchema, SchemaWithJson, Standard } from './schema.ts';
+import type { AnySchema, JsonSchema, SchemaWithJson } from './schema.ts';
 import type { Json } from './schema-parts.ts';
 import { internal } from '../base/brand.ts';
 import { AgentsError, ModelBehaviorError, UserError } from '../base/errors.ts';
@@ -8,7 +8,7 @@ import { checkOptions, kindOf, kinds } from '../base/options.ts';
 import { issueTexts } from './issues.ts';
 import { dropLoweredNulls, lowerOptionalMembers, nullPlan } from './null-plan.ts';
 import { copySchema, freezeDeep, isObject } from './schema-parts.ts';
-import { hasObjectRoot, hasStandard, inputJson, isHandWritten, standardOf } from './schema.ts';
+import { hasObjectRoot, hasStandard, inputJson, isHandWritten, withJson } from './schema.ts';
 import { strictForm } from './strict-schema.ts';
 import { validateNow } from './validate.ts';
 
@@ -36,7 +36,7 @@ export function outputSchema<T>(
   const { name = defaultName, strict = true } = options;
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(name))
     throw new UserError(`outputSchema: the name '${name}' is none. Pass 1 to 64 letters, digits, _ or -.`);
-  return compile(standardOf(schema, 'outputSchema'), name, strict, 'outputSchema') as OutputSchema<T>;
+  return compile(withJson(schema, 'outputSchema'), name, strict, 'outputSchema') as OutputSchema<T>;
 }
 
 const defaultName = 'final_output';
@@ -75,7 +75,7 @@ function structured(outputType: AnyAgent['outputType'], where: string): Resolved
   if (outputType === 'text') return text;
   const schema = isOutputSchema(outputType)
     ? outputType
-    : compile(standardOf(outputType, where), defaultName, true, where);
+    : compile(withJson(outputType, where), defaultName, true, where);
   const { name, strict } = schema;
   return {
     type: 'schema',
@@ -101,7 +101,7 @@ export function checkOutputType(outputType: unknown, where: string): void {
     throw new UserError(
       `${where}: the field \`outputType\` takes 'text', a Standard Schema or outputSchema(…), not ${kindOf(outputType)}. A bare JSON Schema goes into jsonSchema().`,
     );
-  standardOf(outputType, `${where}: outputType`);
+  withJson(outputType, `${where}: outputType`);
 }
 
 function isOutputSchema(value: unknown): value is OutputSchema<unknown> {
@@ -122,7 +122,7 @@ export function parseValue<T>(schema: SchemaWithJson<unknown, T> | OutputSchema<
   checkOutputType(schema, 'finalOutputAs');
   try {
     if (!isOutputSchema(schema))
-      return compile(standardOf(schema, 'finalOutputAs'), defaultName, false, 'finalOutputAs').check(value) as T;
+      return compile(withJson(schema, 'finalOutputAs'), defaultName, false, 'finalOutputAs').check(value) as T;
     return schema instanceof CompiledOutput ? (schema.check(value) as T) : valueOf(schema, JSON.stringify(value) ?? '');
   } catch (error) {
     if (error instanceof ModelBehaviorError) throw new TypeError(error.message, { cause: error });
@@ -132,10 +132,10 @@ export function parseValue<T>(schema: SchemaWithJson<unknown, T> | OutputSchema<
 
 const remedy = 'Change the shape, or use outputSchema(schema, { strict: false }).';
 
-function compile(standard: Standard, name: string, strict: boolean, where: string): CompiledOutput {
-  const declared = freezeDeep(inputJson(standard, where));
+function compile(schema: AnySchema, name: string, strict: boolean, where: string): CompiledOutput {
+  const declared = freezeDeep(inputJson(schema, where));
   const wrapped = !hasObjectRoot(declared);
-  const lowers = strict && !isHandWritten(standard);
+  const lowers = strict && !isHandWritten(schema);
   let json = copySchema(declared, where);
   if (lowers) lowerOptionalMembers(json);
   if (wrapped) json = wrap(json);
@@ -144,7 +144,7 @@ function compile(standard: Standard, name: string, strict: boolean, where: strin
     name,
     strict,
     freezeDeep(json),
-    standard,
+    schema,
     declared,
     wrapped,
     lowers ? nullPlan(declared) : undefined,
@@ -182,7 +182,7 @@ class CompiledOutput implements OutputSchema<unknown> {
   readonly name: string;
   readonly strict: boolean;
   readonly #json: JsonSchema;
-  readonly #standard: Standard;
+  readonly #schema: AnySchema;
   readonly #declared: JsonSchema;
   readonly #wrapped: boolean;
   readonly #nulls: ReturnType<typeof nullPlan>;
@@ -191,7 +191,7 @@ class CompiledOutput implements OutputSchema<unknown> {
     name: string,
     strict: boolean,
     json: JsonSchema,
-    standard: Standard,
+    schema: AnySchema,
     declared: JsonSchema,
     wrapped: boolean,
     nulls: ReturnType<typeof nullPlan>,
@@ -199,7 +199,7 @@ class CompiledOutput implements OutputSchema<unknown> {
     this.name = name;
     this.strict = strict;
     this.#json = json;
-    this.#standard = standard;
+    this.#schema = schema;
     this.#declared = declared;
     this.#wrapped = wrapped;
     this.#nulls = nulls;
@@ -227,7 +227,7 @@ class CompiledOutput implements OutputSchema<unknown> {
 
   /** Of a value that is there already. */
   check(value: unknown, json?: string): unknown {
-    const checked = validateNow(this.#standard, value, `output type ${this.name}`);
+    const checked = validateNow(this.#schema, value, `output type ${this.name}`);
     if (checked.ok) return checked.value;
     throw misfit(this.name, 'does not fit', issueTexts(checked.issues, this.#declared, value), json, checked.cause);
   }

@@ -40,7 +40,7 @@ export function jsonSchema<T = unknown>(
           return { issues: thrownIssues(error) };
         }
       },
-      jsonSchema: { input: () => copy as Json, output: () => copy as Json },
+      jsonSchema: { input: () => copy, output: () => copy },
     },
   };
 }
@@ -62,22 +62,21 @@ export function thrownIssues(error: unknown): StandardSchemaV1.Issue[] {
   return [{ message: error instanceof Error ? error.message : String(error) }];
 }
 
-/** The two sides of a schema that can be asked for JSON Schema. */
-export type Standard = SchemaWithJson<unknown, unknown>['~standard'];
+export type AnySchema = SchemaWithJson<unknown, unknown>;
 
 /** Whether a value is a Standard Schema, whatever else it is (ArkType's are functions, those of `z.toJSONSchema` documents too). */
 export function hasStandard(value: unknown): value is { readonly '~standard': unknown } {
   return ((typeof value === 'object' && value !== null) || typeof value === 'function') && '~standard' in value;
 }
 
-export const isHandWritten = (standard: Standard): boolean => standard.vendor === ownVendor;
+export const isHandWritten = (schema: AnySchema): boolean => schema['~standard'].vendor === ownVendor;
 
 /** @throws UserError that tells the remedy, for a schema that only validates */
-export function standardOf(schema: { readonly '~standard': unknown }, where: string): Standard {
+export function withJson(schema: { readonly '~standard': unknown }, where: string): AnySchema {
   const standard = schema['~standard'];
   if (isObject(standard) && typeof standard['validate'] === 'function') {
     const json = standard['jsonSchema'];
-    if (isObject(json) && typeof json['input'] === 'function') return standard as unknown as Standard;
+    if (isObject(json) && typeof json['input'] === 'function') return schema as AnySchema;
     throw new UserError(
       `${where}: this schema only validates and gives no JSON Schema. Use zod 4.2 or newer, z.toJSONSchema(schema) of zod mini, toStandardJsonSchema(schema) of @valibot/to-json-schema, or jsonSchema(schema, { validate }).`,
     );
@@ -88,18 +87,19 @@ export function standardOf(schema: { readonly '~standard': unknown }, where: str
 /** The input side of a schema, draft 2020-12. @throws UserError naming the path of a type without JSON form. */
 export function toJsonSchema(schema: SchemaWithJson<unknown, unknown>): JsonSchema {
   if (!hasStandard(schema)) throw new UserError(`toJsonSchema: takes a Standard Schema, not ${kindOf(schema)}.`);
-  return inputJson(standardOf(schema, 'toJsonSchema'), 'toJsonSchema');
+  return inputJson(withJson(schema, 'toJsonSchema'), 'toJsonSchema');
 }
 
 /** `toJsonSchema` for the parts of this folder: a copy of our own, without `$schema`, with the definition at its root. */
-export function inputJson(standard: Standard, where: string): Json {
+export function inputJson(schema: AnySchema, where: string): Json {
+  const standard = schema['~standard'];
   const json = copySchema(askLibrary(standard, where), where);
   if (standard.vendor === 'arktype') refuseMarked(json, where, undefined);
   delete json['$schema'];
   return rootInPlace(json);
 }
 
-function askLibrary(standard: Standard, where: string): JsonSchema {
+function askLibrary(standard: AnySchema['~standard'], where: string): JsonSchema {
   const ask = (libraryOptions: Record<string, unknown> | undefined): JsonSchema =>
     standard.jsonSchema.input({ target: 'draft-2020-12', ...(libraryOptions && { libraryOptions }) });
   // ArkType turns what it cannot say into `{}` without a word.
@@ -181,8 +181,8 @@ export function rootInPlace(json: Json): Json {
   let root = json;
   while (typeof root['$ref'] === 'string' && !seen.has(root['$ref'])) {
     const { $ref, ...siblings } = root;
-    seen.add($ref as string);
-    const target = resolvePointer(json, $ref as string);
+    seen.add($ref);
+    const target = resolvePointer(json, $ref);
     if (!isObject(target)) return root;
     root = { ...target, ...siblings };
   }
@@ -191,7 +191,7 @@ export function rootInPlace(json: Json): Json {
 
 /** Whether the root is an object, as models need it for arguments and strict output. `{}` counts: it becomes the empty object. */
 export function hasObjectRoot(json: JsonSchema): boolean {
-  const root = rootInPlace(json as Json);
+  const root = rootInPlace(json);
   if ('anyOf' in root || 'oneOf' in root) return false;
   const type = root['type'];
   if (Array.isArray(type)) return type.length === 1 && type[0] === 'object';

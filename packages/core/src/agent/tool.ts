@@ -12,9 +12,6 @@ import { parseArguments, readParameters } from './arguments.ts';
 import { invokeTool } from './invoke.ts';
 import { copySchema, freezeDeep } from './schema-parts.ts';
 
-export { toolInternals } from './tool-internals.ts';
-export type { ToolInternals } from './tool-internals.ts';
-export type { ParsedArguments } from './arguments.ts';
 export type { OutputSchema, OutputType } from './output.ts';
 export type { JsonSchema, SchemaWithJson } from './schema.ts';
 export type { InvokeArgs } from './invoke-function-tool.ts';
@@ -190,14 +187,14 @@ class ToolImpl implements FunctionTool<never> {
     this.description = options.description ?? '';
     this.paramsJsonSchema = parameters.json;
     this.strictJsonSchema = strict;
-    this.needsApproval = needsApproval as NeedsApproval<never, never>;
+    this.needsApproval = needsApproval;
     this.providerData =
       options.providerData && (freezeDeep(copySchema(options.providerData, `${where}: providerData`)) as JsonObject);
     this.#options = options;
     const internals: ToolInternals = {
       parse: (argumentsJson) => parseArguments(name, parameters, argumentsJson),
-      execute: execute as ToolInternals['execute'],
-      isEnabled: (options.isEnabled ?? true) as ToolInternals['isEnabled'],
+      execute,
+      isEnabled: options.isEnabled ?? true,
       needsApproval: this.needsApproval,
       failureErrorFunction: options.failureErrorFunction,
     };

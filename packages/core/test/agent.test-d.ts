@@ -1,0 +1,307 @@
+// Every promise of inference of agents, tools and output types, and every program that must not compile (`@ts-expect-error`).
+/* oxlint-disable no-new, vitest/expect-expect -- the compiler asserts */
+import { toStandardJsonSchema } from '@valibot/to-json-schema';
+import { type } from 'arktype';
+import * as v from 'valibot';
+import { describe, expectTypeOf, test } from 'vitest';
+import * as z from 'zod';
+import * as zm from 'zod/mini';
+import { Agent } from '../src/agent/agent.ts';
+import type { AgentOptions, AnyAgent } from '../src/agent/agent.ts';
+import type { AgentHooks, RunHooks } from '../src/agent/hooks.ts';
+import { invokeFunctionTool } from '../src/agent/invoke-function-tool.ts';
+import { outputSchema } from '../src/agent/output.ts';
+import { jsonSchema } from '../src/agent/schema.ts';
+import { tool, toolFor } from '../src/agent/tool.ts';
+import type { FunctionTool, OutputSchema, Tool } from '../src/agent/tool.ts';
+import type { RunContext, ToolContext } from '../src/state/context.ts';
+
+type Eq<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+declare function yes<T extends true>(): void;
+type ContextOf<T> = T extends FunctionTool<infer C, never, unknown> ? C : T extends Agent<infer C, unknown> ? C : never;
+type Out<T> = T extends Agent<never, infer O> ? O : never;
+
+interface My {
+  user: string;
+  db: { query(sql: string): Promise<string[]> };
+}
+interface Less {
+  user: string;
+}
+interface Other {
+  tenant: number;
+}
+declare const my: My;
+
+declare const weather: FunctionTool<unknown, { city: string; days: number }, string>;
+declare const lookup: FunctionTool<My, { city: string }, Promise<string> extends Promise<infer R> ? R : never>;
+const Mini = zm.object({ city: zm.string() });
+
+describe('arguments', () => {
+  test('come from any schema', () => {
+    const made = tool({
+      name: 'weather',
+      parameters: z.object({ city: z.string(), days: z.number().default(3) }),
+      execute: (a) => {
+        yes<Eq<typeof a, { city: string; days: number }>>();
+        return a.city;
+      },
+    });
+    yes<Eq<typeof made, FunctionTool<unknown, { city: string; days: number }, string>>>();
+    tool({ name: 'none', execute: (a) => yes<Eq<typeof a, {}>>() });
+    tool({
+      name: 'typed',
+      parameters: jsonSchema<{ city: string }>({ type: 'object' }),
+      execute: (a) => yes<Eq<typeof a, { city: string }>>(),
+    });
+    tool({
+      name: 'raw',
+      parameters: { type: 'object', properties: { a: { type: 'string' } } },
+      execute: (a) => yes<Eq<typeof a, unknown>>(),
+    });
+    tool({
+      name: 'arktype',
+      parameters: type({ city: 'string' }),
+      execute: (a) => yes<Eq<typeof a, { city: string }>>(),
+    });
+    tool({
+      name: 'valibot',
+      parameters: toStandardJsonSchema(v.object({ city: v.string() })),
+      execute: (a) => yes<Eq<typeof a, { city: string }>>(),
+    });
+    tool({
+      name: 'mini',
+      parameters: jsonSchema(zm.toJSONSchema(Mini), { validate: (x) => zm.parse(Mini, x) }),
+      execute: (a) => yes<Eq<typeof a, { city: string }>>(),
+    });
+    tool({ name: 'mini', parameters: zm.toJSONSchema(Mini), execute: (a) => yes<Eq<typeof a, { city: string }>>() });
+  });
+
+  test('do not come from a schema that only validates [TOOL-A26]', () => {
+    // @ts-expect-error a schema that only validates gives the model nothing to fill in
+    tool({ name: 'x', parameters: Mini, execute: ({ city }) => city });
+    // @ts-expect-error the same
+    tool({ name: 'x', parameters: v.object({ city: v.string() }), execute: ({ city }) => city });
+    // @ts-expect-error the same
+    new Agent({ name: 'x', outputType: Mini });
+  });
+
+  test('options of tools are known ones', () => {
+    // @ts-expect-error unknown option
+    tool({ name: 'x', inputSchema: z.object({}), execute: () => 1 });
+    // @ts-expect-error no `execute`
+    tool({ name: 'x' });
+    // @ts-expect-error not built yet
+    tool({ name: 'x', timeoutMs: 20, execute: () => 1 });
+  });
+});
+
+describe('the context of a tool', () => {
+  test('comes from the annotated callbacks, in any order', () => {
+    const found = tool({
+      name: 'lookup',
+      parameters: z.object({ city: z.string() }),
+      execute: async ({ city }, ctx: ToolContext<My>) => ctx.context.user + city,
+    });
+    yes<Eq<ContextOf<typeof found>, My>>();
+    const gated = tool({
+      name: 'gated',
+      parameters: z.object({ amount: z.number() }),
+      needsApproval: (_ctx, { amount }) => amount > 100,
+      execute: ({ amount }, ctx: ToolContext<My>) => ctx.context.user + amount,
+    });
+    yes<Eq<ContextOf<typeof gated>, My>>();
+    const both = tool({
+      name: 'both',
+      parameters: z.object({ amount: z.number() }),
+      needsApproval: (ctx: RunContext<My>, { amount }) => ctx.context.user === 'x' && amount > 1,
+      execute: ({ amount }, ctx: ToolContext<My>) => ctx.context.user + amount,
+    });
+    yes<Eq<ContextOf<typeof both>, My>>();
+    const policyOnly = tool({
+      name: 'policy',
+      parameters: z.object({ amount: z.number() }),
+      needsApproval: (ctx: RunContext<My>, { amount }) => ctx.context.user === 'x' && amount > 1,
+      execute: ({ amount }) => amount,
+    });
+    yes<Eq<ContextOf<typeof policyOnly>, My>>();
+    const enabled = tool({
+      name: 'enabled',
+      needsApproval: () => true,
+      isEnabled: (ctx: RunContext<My>) => ctx.context.user === 'x',
+      execute: () => 1,
+    });
+    yes<Eq<ContextOf<typeof enabled>, My>>();
+    tool({
+      name: 'unknown',
+      needsApproval: (ctx) => {
+        yes<Eq<typeof ctx.context, unknown>>();
+        return true;
+      },
+      execute: () => 1,
+    });
+  });
+
+  test('is given once by toolFor', () => {
+    const myTool = toolFor<My>();
+    const refund = myTool({
+      name: 'refund',
+      parameters: z.object({ amount: z.number() }),
+      needsApproval: (ctx, { amount }, callId) => ctx.context.user === callId && amount > 1,
+      isEnabled: (ctx, agent) => ctx.context.user === agent.name,
+      failureErrorFunction: (ctx, error) => ctx.context.user + error.message,
+      execute: ({ amount }, ctx) => ({ amount, by: ctx.context.user }),
+    });
+    yes<Eq<typeof refund, FunctionTool<My, { amount: number }, { amount: number; by: string }>>>();
+  });
+});
+
+describe('the context of an agent', () => {
+  test('comes from what it holds', () => {
+    const one = new Agent({ name: 'a', tools: [lookup] });
+    yes<Eq<typeof one, Agent<My, string>>>();
+    yes<Eq<ContextOf<Agent<My>>, My>>();
+    new Agent<My>({ name: 'a', tools: [weather] });
+    const mixed = new Agent({ name: 'a', tools: [weather, lookup] });
+    yes<Eq<ContextOf<typeof mixed>, My>>();
+    const byText = new Agent({
+      name: 'a',
+      instructions: (ctx: RunContext<My>) => ctx.context.user,
+      tools: [weather, lookup],
+    });
+    yes<Eq<ContextOf<typeof byText>, My>>();
+    new Agent<My>({ name: 'a', instructions: (ctx) => ctx.context.user, tools: [weather, lookup] });
+    new Agent<My>({
+      name: 'a',
+      tools: [
+        tool({
+          name: 'inline',
+          parameters: z.object({ q: z.string() }),
+          needsApproval: (_c, { q }) => q === '',
+          execute: ({ q }, ctx) => ctx.context.user + q,
+        }),
+      ],
+    });
+    const ta = tool({ name: 'a', execute: (_, ctx: ToolContext<{ a: string }>) => ctx.context.a });
+    const tb = tool({ name: 'b', execute: (_, ctx: ToolContext<{ b: string }>) => ctx.context.b });
+    new Agent<{ a: string } & { b: string }>({ name: 'x', tools: [ta, tb] });
+    const optional = new Agent({
+      name: 'o',
+      instructions: (ctx: RunContext<My | undefined>) => ctx.context?.user ?? '',
+    });
+    yes<Eq<ContextOf<typeof optional>, My | undefined>>();
+  });
+
+  test('is not another one than it names', () => {
+    // @ts-expect-error the tool needs My
+    new Agent<Other>({ name: 'a', tools: [lookup] });
+    // @ts-expect-error `db` is missing in Less
+    new Agent<Less>({ name: 'a', tools: [lookup] });
+    // @ts-expect-error misspelt option
+    new Agent({ name: 'a', instruction: 'x' });
+    // @ts-expect-error not built yet
+    new Agent({ name: 'a', handoffs: [] });
+    const agentHooks: AgentHooks<My> = {
+      onStart: async (ctx) => {
+        await ctx.context.db.query('x');
+      },
+    };
+    new Agent<My>({ name: 'a', hooks: agentHooks });
+    // @ts-expect-error hooks need My
+    new Agent<Less>({ name: 'a', hooks: agentHooks });
+    const plain = new Agent({ name: 'plain' });
+    // @ts-expect-error would need My
+    plain.tools.push(lookup);
+    plain.tools.push(weather);
+  });
+});
+
+test('the final output has the type of the schema', () => {
+  const plain = new Agent({ name: 'plain' });
+  const a6 = new Agent({ name: 'x', outputType: z.object({ n: z.number() }) });
+  yes<Eq<typeof a6, Agent<unknown, { n: number }>>>();
+  yes<Eq<Out<typeof plain>, string>>();
+  const texts = new Agent({ name: 'x', outputType: 'text' });
+  yes<Eq<Out<typeof texts>, string>>();
+  const ark = new Agent({ name: 'x', outputType: type({ n: 'number' }) });
+  yes<Eq<Out<typeof ark>, { n: number }>>();
+  const valibot = new Agent({ name: 'x', outputType: toStandardJsonSchema(v.object({ n: v.number() })) });
+  yes<Eq<Out<typeof valibot>, { n: number }>>();
+  const raw = new Agent({ name: 'x', outputType: jsonSchema<{ n: number }>({}) });
+  yes<Eq<Out<typeof raw>, { n: number }>>();
+  const loose = new Agent({
+    name: 'x',
+    outputType: outputSchema(z.object({ n: z.coerce.number() }), { strict: false }),
+  });
+  yes<Eq<Out<typeof loose>, { n: number }>>();
+  const own = {} as OutputSchema<Date>;
+  const dated = new Agent({ name: 'x', outputType: own });
+  yes<Eq<Out<typeof dated>, Date>>();
+  const list = new Agent({ name: 'x', outputType: z.array(z.int()) });
+  yes<Eq<Out<typeof list>, number[]>>();
+});
+
+test('what needs less and gives less fits everywhere', () => {
+  const a3 = new Agent({ name: 'a', tools: [lookup] });
+  const a6 = new Agent({ name: 'x', outputType: z.object({ n: z.number() }) });
+  const plain = new Agent({ name: 'plain' });
+  const list: AnyAgent[] = [
+    a3,
+    a6,
+    plain,
+    new Agent<My | undefined, Date>({ name: 'x', outputType: {} as OutputSchema<Date> }),
+  ];
+  const team: Agent<My, unknown>[] = [a3, a6, plain];
+  function named(agent: AnyAgent): string {
+    return agent.name + agent.tools.length;
+  }
+  named(list[0] ?? team[0]!);
+  const toolbox: Tool<My>[] = [weather, lookup];
+  const anyTools: Tool<never>[] = toolbox;
+  const hooks: RunHooks = {
+    onAgentStart(ctx, agent) {
+      void ctx.usage;
+      void agent.name;
+    },
+    onToolStart(ctx, _agent, t) {
+      void (ctx.toolCallId + t.type);
+    },
+  };
+  class Desk extends Agent<My, string> {
+    readonly extra = 1;
+  }
+  const desk = new Desk({ name: 's', tools: [lookup] });
+  const something: unknown = desk;
+  if (something instanceof Agent) named(something);
+  function make(o: AgentOptions<My>): Agent<My> {
+    return new Agent<My>(o);
+  }
+  make({ name: 'x', tools: [lookup] });
+  expectTypeOf(desk.extra).toBeNumber();
+  void [anyTools, hooks];
+});
+
+test('a clone has the type of its overrides [TOOL-A4]', () => {
+  const a3 = new Agent({ name: 'a', tools: [lookup] });
+  const a6 = new Agent({ name: 'x', outputType: z.object({ n: z.number() }) });
+  const cloned = a6.clone({ outputType: z.object({ m: z.string() }) });
+  yes<Eq<Out<typeof cloned>, { m: string }>>();
+  const renamed = a6.clone({ name: 'y' });
+  yes<Eq<typeof renamed, Agent<unknown, { n: number }>>>();
+  const retooled = a6.clone({ tools: [lookup] });
+  yes<Eq<typeof retooled, Agent<My, { n: number }>>>();
+  const mine = a3.clone({ instructions: (ctx) => ctx.context.user });
+  yes<Eq<typeof mine, Agent<My, string>>>();
+});
+
+test('helpers keep types', async () => {
+  const result = await invokeFunctionTool(lookup, { city: 'Kyiv' }, { context: my });
+  yes<Eq<typeof result, string>>();
+  // @ts-expect-error `town`
+  void invokeFunctionTool(lookup, { town: 'Kyiv' }, { context: my });
+  // @ts-expect-error needs My
+  void invokeFunctionTool(lookup, { city: 'Kyiv' });
+  void invokeFunctionTool(weather, '{"city":"Kyiv"}');
+  const copy = lookup.copyWith({ name: 'find', needsApproval: (ctx, { city }) => ctx.context.user === city });
+  yes<Eq<typeof copy, typeof lookup>>();
+});
