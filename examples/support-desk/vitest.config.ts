@@ -1,3 +1,5 @@
+import { mergeConfig } from 'vitest/config';
 import { project } from '../../vitest.shared.ts';
 
-export default project('support-desk');
+// Tests start processes, several one after the other.
+export default mergeConfig(project('support-desk', { typeTests: false }), { test: { testTimeout: 60_000 } });

@@ -42,9 +42,9 @@ async function decideOne(state: RunState, item: ToolApprovalItem, terminal: Term
   }
 }
 
-/** The tool and its arguments, one a line. */
+/** The tool and its arguments, those that say something, one a line. */
 function describeCall(item: ToolApprovalItem): string {
-  const args = Object.entries(JSON.parse(item.arguments) as Record<string, unknown>);
+  const args = Object.entries(JSON.parse(item.arguments) as object).filter(([, value]) => value !== null);
   const width = Math.max(0, ...args.map(([name]) => name.length));
   const lines = args.map(
     ([name, value]) => `    ${name.padEnd(width)}  ${typeof value === 'string' ? value : JSON.stringify(value)}`,

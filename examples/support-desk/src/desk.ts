@@ -3,7 +3,7 @@ import { ConsoleTraceProcessor } from '@agents/core/tracing';
 import { SQLiteSession } from '@agents/session-sqlite';
 import type { Agent } from '@agents/core';
 import { supportAgent } from './agent.ts';
-import { explain } from './explain.ts';
+import { DeskFileError, explain } from './explain.ts';
 import { DeskFolder } from './folder.ts';
 import { Orders } from './orders.ts';
 import type { ModelChoice } from './model.ts';
@@ -17,12 +17,9 @@ export interface Desk extends AsyncDisposable {
   readonly session: SQLiteSession;
 }
 
-/** A file of the desk that cannot be used; the message says which, why and what to do. */
-export class DeskFileError extends Error {}
-
 /** @throws DeskFileError */
 export async function openDesk(path: string, model: ModelChoice): Promise<Desk> {
-  const folder = new DeskFolder(path);
+  const folder = await usable(path, () => new DeskFolder(path));
   const orders = await usable(folder.orders, () => new Orders(folder.orders));
   const session = new SQLiteSession(folder.conversationId, folder.conversations);
   await usable(folder.conversations, () => session.getItems(1));

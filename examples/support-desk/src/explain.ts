@@ -1,45 +1,39 @@
 import { MissingCredentialsError, ModelStreamTruncatedError, RunAbortedError } from '@agents/core';
 
+/** A file of the desk that cannot be used; the message says which, why and what to do. */
+export class DeskFileError extends Error {}
+
 /** An error as a person needs it: what happened and what to do. */
 export function explain(error: unknown): string {
   const chain = [...causes(error)];
   for (const one of chain) {
-    const known = explainOne(one);
+    const known = explainOne(one, chain.at(-1));
     if (known !== undefined) return known;
   }
-  const [first] = chain;
-  return first instanceof Error ? first.message : String(first);
+  return messageOf(error);
 }
 
-function explainOne(error: unknown): string | undefined {
+function explainOne(error: unknown, root: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
-  if (error instanceof MissingCredentialsError) return error.message;
+  if (error instanceof DeskFileError || error instanceof MissingCredentialsError) return error.message;
   if (error instanceof RunAbortedError) return 'Stopped.';
   if (error instanceof ModelStreamTruncatedError) return 'The answer of the model broke off before its end.';
   const { code, errcode, status } = error as { code?: unknown; errcode?: unknown; status?: unknown };
   if (code === 'ERR_SQLITE_ERROR') return explainSQLite(Number(errcode), error.message);
   if (typeof status === 'number') return explainStatus(status, error.message);
-  if (error.name === 'APIConnectionError' || CONNECTION_CODES.has(code)) return unreachable(code);
+  // The client of `openai` says nothing more in its own message.
+  if (error.constructor.name.startsWith('APIConnection')) return unreachable(messageOf(root));
   return undefined;
 }
 
-const CONNECTION_CODES: ReadonlySet<unknown> = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'ETIMEDOUT',
-  'EPIPE',
-]);
-
-function unreachable(code: unknown): string {
+function unreachable(why: string): string {
   const where = process.env['OPENAI_BASE_URL'] || 'https://api.openai.com/v1';
-  return `No connection to ${where}${typeof code === 'string' ? ` (${code})` : ''}. Is the network up, and OPENAI_BASE_URL right?`;
+  return `No connection to ${where} (${why}). Is the network up, and OPENAI_BASE_URL right?`;
 }
 
 function explainStatus(status: number, message: string): string {
   if (status === 401 || status === 403) return `The service refuses the key (${status}). Check OPENAI_API_KEY.`;
-  if (status === 429) return `The service takes no more requests now (429): ${message}`;
+  if (status === 429) return `The service takes no more requests now: ${message}`;
   if (status >= 500) return `The service failed (${status}). Try again in a moment.`;
   return `The service refused the request: ${message}`;
 }
@@ -71,4 +65,8 @@ function* causes(error: unknown): Generator<unknown> {
     seen.add(one);
     yield one;
   }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
