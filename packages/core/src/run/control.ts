@@ -8,7 +8,7 @@ export type CancelMode = 'immediate' | 'after_turn';
  */
 export class Control {
   readonly #caller: AbortSignal | undefined;
-  readonly #cancellable: boolean;
+  readonly #abortable: boolean;
   readonly #cuts: Set<(error: RunAbortedError) => void> = new Set();
   #controller: AbortController | undefined;
   #error: RunAbortedError | undefined;
@@ -18,14 +18,14 @@ export class Control {
   /** @param cancellable whether `cancel` may come, as from a stream */
   constructor(caller: AbortSignal | undefined, cancellable: boolean) {
     this.#caller = caller;
-    this.#cancellable = cancellable;
+    this.#abortable = cancellable || caller !== undefined;
     if (caller?.aborted) this.#abort(caller.reason);
     else caller?.addEventListener('abort', this.#onCallerAbort, { once: true });
   }
 
   /** For a model: absent when nothing can abort the run, so that a plain call costs nothing for it. */
   signalForModel(): AbortSignal | undefined {
-    return this.#caller === undefined && !this.#cancellable ? undefined : this.signal;
+    return this.#abortable ? this.signal : undefined;
   }
 
   /** Set once the segment was aborted or cancelled at once. */
@@ -78,6 +78,7 @@ export class Control {
    * @param graceMs how long an abort still waits for `work`. Default 0
    */
   race<T>(work: Promise<T>, graceMs = 0): Promise<T> {
+    if (!this.#abortable) return work;
     return new Promise<T>((resolve, reject) => {
       let timer: ReturnType<typeof setTimeout> | undefined;
       const off = this.onAbort((error) => {

@@ -69,6 +69,8 @@ export class Segment {
       sink && ((event) => sink.emit(event)),
       startSpans(this.#record, options, sink !== undefined),
     );
+    // Open spans end with the abort, not with what is still being told to stop.
+    this.control.onAbort((error) => this.env.spans.runFailed(error));
   }
 
   /** What views read: always whole, at any time. */
@@ -145,6 +147,7 @@ export class Segment {
         record.input = input;
         env.session = new SessionWriter({ ...args, tail });
         env.session.stageInput(newItems);
+        record.step = { type: 'run_again' };
       }
     }
     contextInternals(env.context).ledger.protect(

@@ -2,7 +2,7 @@ import type { ModelResponse } from '../../models/model.ts';
 import type { StateRecord } from '../../state/record.ts';
 import type { RunEnv } from '../env.ts';
 import type { PreparedCall } from './prepare.ts';
-import { ModelBehaviorError } from '../../base/errors.ts';
+import { ModelBehaviorError, UserError } from '../../base/errors.ts';
 import { toUsage } from '../../base/usage.ts';
 import { callModel } from '../../models/call.ts';
 import { contextInternals } from '../../state/context.ts';
@@ -38,9 +38,9 @@ export async function callForTurn(prepared: PreparedCall, record: StateRecord, e
     env.spans.countUsage(response.usage);
     return response;
   } catch (error) {
-    // The request left: it counts, with what the provider said that it cost.
+    // A request that left counts, with what the provider said that it cost; wrong use is found before.
     const failed = error instanceof ModelBehaviorError ? error.response?.usage : undefined;
-    usage.add(failed ?? toUsage());
+    if (!(error instanceof UserError)) usage.add(failed ?? toUsage());
     if (error instanceof ModelBehaviorError) env.deliverQueued = true;
     throw error;
   }

@@ -81,7 +81,7 @@ export class Pass {
   unpublished(): RunItem[] {
     const items = this.record.generatedItems.slice(this.start);
     if (this.fresh) return items;
-    const known = new Set<RunItem>(this.record.sessionItems.slice(-2 * (items.length + this.calls.length) - 1));
+    const known = new Set<RunItem>(this.record.sessionItems);
     return items.filter((item) => !known.has(item));
   }
 
