@@ -17,7 +17,7 @@ import type { FunctionTool, OutputSchema, Tool } from '../src/agent/tool.ts';
 import type { RunContext, ToolContext } from '../src/state/context.ts';
 
 type Eq<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
-declare function yes<T extends true>(): void;
+declare function yes<_T extends true>(): void;
 type ContextOf<T> = T extends FunctionTool<infer C, never, unknown> ? C : T extends Agent<infer C, unknown> ? C : never;
 type Out<T> = T extends Agent<never, infer O> ? O : never;
 

@@ -2,9 +2,11 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { UserError } from '../base/errors.ts';
 import { configureLogging } from '../base/logger.ts';
 import { RunContext } from '../state/context.ts';
-import { Agent, type AnyAgent } from './agent.ts';
+import { Agent } from './agent.ts';
+import type { AnyAgent } from './agent.ts';
 import { enabledTools } from './enabled.ts';
-import { tool, type FunctionTool, type IsEnabled } from './tool.ts';
+import { tool } from './tool.ts';
+import type { FunctionTool, IsEnabled } from './tool.ts';
 
 const ctx = new RunContext({ beta: true });
 const make = (name: string, isEnabled?: IsEnabled<unknown>): FunctionTool =>
@@ -23,7 +25,7 @@ describe('the tools of a turn', () => {
   });
 
   test('predicates get the context and the agent itself [TOOL-F31]', async () => {
-    const isEnabled = vi.fn(() => true);
+    const isEnabled = vi.fn<() => boolean>(() => true);
     const agent = agentOf(make('a', isEnabled));
     await enabledTools(agent, ctx, 'warn', noWarning);
     expect(isEnabled.mock.calls).toEqual([[ctx, agent]]);
@@ -42,7 +44,7 @@ describe('the tools of a turn', () => {
   });
 
   test('all predicates start at once; the first failure counts, the others are not forgotten [TOOL-A12] [TOOL-A24]', async () => {
-    const unhandled = vi.fn();
+    const unhandled = vi.fn<() => void>();
     process.on('unhandledRejection', unhandled);
     const started: string[] = [];
     const slow = make('slow', async () => {
@@ -72,7 +74,7 @@ describe('the tools of a turn', () => {
 describe('several tools of one name', () => {
   test('the last wins with one warning that shows no names of the user [TOOL-I2] [TOOL-I4] [TOOL-I5] [TOOL-I10]', async () => {
     const [first, second, other] = [make('a'), make('a'), make('b')];
-    const warn = vi.fn();
+    const warn = vi.fn<(name: string, text: string) => void>();
     expect(await enabledTools(agentOf(first, other, second), ctx, 'warn', warn)).toEqual([other, second]);
     expect(warn).toHaveBeenCalledTimes(1);
     expect(warn.mock.calls[0]?.[0]).toBe('a');

@@ -1,12 +1,14 @@
 import { describe, expect, test, vi } from 'vitest';
 import * as z from 'zod';
 import { ModelBehaviorError, ToolCallError, UserError } from '../base/errors.ts';
-import { createToolContext, RunContext, type ToolContext } from '../state/context.ts';
+import { createToolContext, RunContext } from '../state/context.ts';
+import type { ToolContext } from '../state/context.ts';
 import { Agent } from './agent.ts';
 import { invokeFunctionTool } from './invoke-function-tool.ts';
 import { invokeTool } from './invoke.ts';
 import { toolInternals } from './tool-internals.ts';
-import { tool, type ToolErrorFunction } from './tool.ts';
+import { tool } from './tool.ts';
+import type { ToolErrorFunction } from './tool.ts';
 
 const fixed = 'An error occurred while running the tool. Please try again.';
 
@@ -51,7 +53,7 @@ describe('one call of a tool', () => {
   });
 
   test('arguments that were read at the gate are not read again', async () => {
-    const check = vi.fn(() => true);
+    const check = vi.fn<() => boolean>(() => true);
     const made = tool({ name: 'find', parameters: z.object({ n: z.number().refine(check) }), execute: ({ n }) => n });
     const parsed = toolInternals(made).parse('{"n":4}');
     expect(await invokeTool(made, contextOf('{"n":4}'), '{"n":4}', parsed)).toEqual({ output: 4 });
@@ -79,7 +81,7 @@ describe('one call of a tool', () => {
   });
 
   test('arguments that do not fit are told by path and kind, broken JSON is not [TOOL-F19] [TOOL-F44]', async () => {
-    const execute = vi.fn();
+    const execute = vi.fn<() => void>();
     const made = tool({ name: 'find', parameters: z.object({ a: z.string(), b: z.number() }), execute });
     const wrong = await invokeTool(made, contextOf(''), '{"a":5}');
     expect(wrong.output).toBe(`${fixed} Invalid arguments: a: expected string; b: expected number`);
@@ -90,7 +92,7 @@ describe('one call of a tool', () => {
   });
 
   test('a function of the tool makes the text, also of bad arguments [TOOL-F20]', async () => {
-    const explain = vi.fn((_: RunContext, error: Error) => `sorry: ${error.message}`);
+    const explain = vi.fn<ToolErrorFunction<unknown>>((_, error) => `sorry: ${error.message}`);
     expect(await invokeTool(failing(new Error('full'), explain), contextOf('{}'), '{}')).toEqual({
       output: 'sorry: full',
       failure: { error: new Error('full'), handledBy: 'custom' },
@@ -135,7 +137,7 @@ describe('one call of a tool', () => {
   });
 
   test('async validation passes by the failure function [TOOL-F17]', async () => {
-    const explain = vi.fn(() => 'text');
+    const explain = vi.fn<() => string>(() => 'text');
     const made = tool({
       name: 'find',
       parameters: z.object({ a: z.string().refine(async () => true) }),
@@ -157,7 +159,7 @@ describe('one call of a tool', () => {
   });
 
   test('after an abort no failure function is asked [TOOL-X7]', async () => {
-    const explain = vi.fn(() => 'text');
+    const explain = vi.fn<() => string>(() => 'text');
     const thrown = new Error('stopped');
     await expect(invokeTool(failing(thrown, explain), contextOf('{}', AbortSignal.abort()), '{}')).rejects.toBe(thrown);
     expect(explain).not.toHaveBeenCalled();
@@ -194,7 +196,7 @@ describe('invokeFunctionTool', () => {
 
   test('asks no approval, and refuses what is no tool and unknown options', async () => {
     expect(await invokeFunctionTool(tool({ name: 'gated', needsApproval: true, execute: () => 1 }), {})).toBe(1);
-    await expect(invokeFunctionTool({ name: 'x' } as never, {} as never)).rejects.toThrow(/made by `tool\(\)`/);
+    await expect(invokeFunctionTool({ name: 'x' } as never, {})).rejects.toThrow(/made by `tool\(\)`/);
     await expect(
       invokeFunctionTool(greet, { name: 'x' }, { context: { greeting: '' }, callID: 'x' } as never),
     ).rejects.toThrow(/'callID'.*'callId'/);

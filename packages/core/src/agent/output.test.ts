@@ -4,15 +4,8 @@ import * as z from 'zod';
 import { ModelBehaviorError, UserError } from '../base/errors.ts';
 import { configureLogging } from '../base/logger.ts';
 import { Agent } from './agent.ts';
-import {
-  outputSchema,
-  outputSpanError,
-  parseValue,
-  resolveOutput,
-  type OutputSchema,
-  type OutputType,
-  type StructuredOutput,
-} from './output.ts';
+import { outputSchema, outputSpanError, parseValue, resolveOutput } from './output.ts';
+import type { OutputSchema, OutputType, StructuredOutput } from './output.ts';
 import { jsonSchema } from './schema.ts';
 
 const agentOf = (outputType?: unknown) =>

@@ -4,7 +4,8 @@ import * as v from 'valibot';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import * as zm from 'zod/mini';
-import { jsonSchema, toJsonSchema, type SchemaWithJson } from './schema.ts';
+import { jsonSchema, toJsonSchema } from './schema.ts';
+import type { SchemaWithJson } from './schema.ts';
 
 const wanted = {
   type: 'object',

@@ -9,7 +9,8 @@ import { configureLogging } from '../base/logger.ts';
 import { jsonSchema } from './schema.ts';
 import type { ParsedArguments } from './arguments.ts';
 import { toolInternals } from './tool-internals.ts';
-import { tool, type FunctionTool } from './tool.ts';
+import { tool } from './tool.ts';
+import type { FunctionTool } from './tool.ts';
 
 const args = (parameters: unknown, options: object = {}): FunctionTool<unknown, unknown> =>
   tool<{ type: string }>({
@@ -109,8 +110,8 @@ describe('definition of a tool', () => {
     ['parameters of another kind', { parameters: 7 }, /tool x: `parameters`/],
     ['an instance as parameters', { parameters: new Map() }, /tool x: `parameters`/],
   ])('refuses %s and names tool and option', (_, options, message) => {
-    expect(() => tool({ name: 'x', execute: () => 1, ...options } as never)).toThrow(UserError);
-    expect(() => tool({ name: 'x', execute: () => 1, ...options } as never)).toThrow(message);
+    expect(() => tool({ name: 'x', execute: () => 1, ...options })).toThrow(UserError);
+    expect(() => tool({ name: 'x', execute: () => 1, ...options })).toThrow(message);
   });
 
   test('refuses policies that are neither boolean nor function [STATE-101]', () => {
@@ -272,7 +273,7 @@ describe('reading arguments', () => {
 
   test.each<[string, unknown]>([
     ['zod', city],
-    ['zod mini', zm.toJSONSchema(zm.object({ city: zm.string(), days: zm._default(zm.number(), 3) }))],
+    ['zod mini', zm.toJSONSchema(zm.object({ city: zm.string(), days: zm.prefault(zm.number(), 3) }))],
     ['ArkType', type({ city: 'string', days: 'number = 3' })],
     ['Valibot', toStandardJsonSchema(v.object({ city: v.string(), days: v.optional(v.number(), 3) }))],
   ])('gives what the schema gives: %s [TOOL-F16] [TOOL-F18]', (_, schema) => {
