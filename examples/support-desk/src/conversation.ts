@@ -22,6 +22,7 @@ export async function converse(desk: Desk, terminal: Terminal): Promise<void> {
     } catch (error) {
       terminal.write(`\n${explain(error)}\n`);
     }
+    terminal.write('\n');
   }
   terminal.write(dim('Your conversation is kept; npm start goes on with it.\n'));
 }

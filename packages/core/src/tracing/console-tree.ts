@@ -32,7 +32,7 @@ function addChildren({ children }: TreeNode, indent: string, options: RenderOpti
 
 function lineOf(item: Trace | Span, options: RenderOptions): string {
   const paint = (text: string, style: Style): string =>
-    options.colours ? `\u{1b}[${CODES[style]}m${text}${RESET}` : text;
+    options.colours && text !== '' ? `\u{1b}[${CODES[style]}m${text}${RESET}` : text;
   const continued = item.type === 'trace' && options.continued ? ' (continued)' : '';
   const head = [item.type, paint(oneLine(nameOf(item)), 'bold')].filter((part) => part !== '').join(' ') + continued;
   const facts = item.type === 'trace' ? [durationOf(item), oneLine(item.traceId)] : [durationOf(item), tokensOf(item)];
