@@ -100,7 +100,7 @@ describe('wire forms, key for key [TRACE-S1]', () => {
     ],
     ['speech_group', { type: 'speech_group' }, '{"type":"speech_group","input":null}'],
   ];
-  for (const [title, init, expected] of cases) it(title, () => expect(wire(init)).toBe(expected));
+  it.each(cases)('%s', (_title, init, expected) => expect(wire(init)).toBe(expected));
 
   it('a whole span record [TRACE-M10]', () => {
     const span = createSpan({ type: 'custom', name: 'x' }, { parent: trace, spanId: 'span_1', startTimeMs: 0 }).start();
