@@ -1,0 +1,149 @@
+import type { AgentInputItem } from '../src/items/items.ts';
+import type { Session } from '../src/sessions/contract.ts';
+import type { RunStreamEvent } from '../src/run/events.ts';
+import type { RunResult, RunResultStreaming } from '../src/run/result.ts';
+import * as z from 'zod';
+import { tool } from '../src/agent/tool.ts';
+import type { FunctionTool } from '../src/agent/tool.ts';
+
+/** What the tests of runs have in common. */
+
+export const user = (content: string): AgentInputItem => ({ role: 'user', content });
+
+/** A tool that writes each of its calls into `effects`. */
+export function effectTool(
+  name: string,
+  effects: string[],
+  options: { needsApproval?: boolean; result?: (id: string) => unknown; failureErrorFunction?: null } = {},
+): FunctionTool<unknown> {
+  return tool({
+    name,
+    parameters: z.object({ id: z.string().default('-') }),
+    needsApproval: options.needsApproval ?? false,
+    failureErrorFunction: options.failureErrorFunction,
+    execute: ({ id }) => {
+      effects.push(`${name} ${id}`);
+      return options.result ? options.result(id) : `${name} ok`;
+    },
+  });
+}
+
+/** `u` user message, `a` assistant message without type, `m` message item, `fc`/`fco` call and output, else the type. */
+export function kindsOf(items: readonly object[]): string {
+  return items
+    .map((item) => {
+      const { type, role } = item as { type?: string; role?: string };
+      if (type === 'function_call') return 'fc';
+      if (type === 'function_call_output') return 'fco';
+      if (role === 'user') return 'u';
+      return type === 'message' ? 'm' : (type ?? 'a');
+    })
+    .join(' ');
+}
+
+/** Names of events in order; raw events of one response in a row are one `R`, or their types when asked for. */
+export function namesOf(events: readonly RunStreamEvent[], options: { raw?: boolean } = {}): string[] {
+  const names: string[] = [];
+  for (const event of events) {
+    if (event.type === 'run_item_stream_event') names.push(event.name);
+    else if (event.type === 'agent_updated_stream_event') names.push(`agent ${event.newAgent.name}`);
+    else if (options.raw) names.push(event.data.type);
+    else if (event.data.type === 'response.completed') names.push('R');
+  }
+  return names;
+}
+
+export async function readAll(stream: AsyncIterable<RunStreamEvent>): Promise<RunStreamEvent[]> {
+  const events: RunStreamEvent[] = [];
+  for await (const event of stream) events.push(event);
+  return events;
+}
+
+/** What a promise rejected with; one that resolves fails the test. */
+export async function rejection(promise: Promise<unknown>): Promise<unknown> {
+  const outcome = await promise.then(
+    () => ({ resolved: true }) as const,
+    (error: unknown) => ({ resolved: false, error }) as const,
+  );
+  if (outcome.resolved) throw new Error('The promise was resolved.');
+  return outcome.error;
+}
+
+/** Lets everything run that is ready to. */
+export async function idle(turns = 3): Promise<void> {
+  for (let i = 0; i < turns; i += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Rejections that nobody handled while `work` went on and a moment later. */
+export async function unhandledDuring(work: () => Promise<void> | void): Promise<unknown[]> {
+  const seen: unknown[] = [];
+  const listen = (reason: unknown): void => void seen.push(reason);
+  process.on('unhandledRejection', listen);
+  try {
+    await work();
+    await idle(5);
+  } finally {
+    process.off('unhandledRejection', listen);
+  }
+  return seen;
+}
+
+/** A result of either form, after a stream was read to its end. */
+export async function resultOf<C, O>(run: Promise<RunResult<C, O>> | RunResultStreaming<C, O>): Promise<RunResult<C, O>> {
+  if (run instanceof Promise) return await run;
+  for await (const _ of run);
+  return await run.completed;
+}
+
+/** When an append fails: before anything is stored, after everything is, or in between. */
+export type AppendFault = 'before' | 'after' | 'half';
+
+/** A session of the four methods and no more, in memory; its calls are written down and its appends fail when told to. */
+export class PlainSession implements Session {
+  readonly sessionId: string | undefined;
+  /** `get`, `get(n)`, `add[kinds]`. */
+  readonly log: string[] = [];
+  readonly items: AgentInputItem[];
+  /** Faults of the next appends, in order; `undefined` for one that works. */
+  readonly faults: (AppendFault | undefined)[] = [];
+  readonly error: Error = new Error('the store is down');
+  /** Awaited by every append before it does anything. */
+  gate: Promise<void> | undefined;
+  failReads = false;
+
+  constructor(sessionId: string | undefined = 's', items: readonly AgentInputItem[] = []) {
+    this.sessionId = sessionId;
+    this.items = structuredClone([...items]);
+  }
+
+  get kinds(): string {
+    return kindsOf(this.items);
+  }
+
+  getItems = async (limit?: number): Promise<AgentInputItem[]> => {
+    this.log.push(limit === undefined ? 'get' : `get(${limit})`);
+    if (this.failReads) throw this.error;
+    const items = limit === undefined ? this.items : limit <= 0 ? [] : this.items.slice(-limit);
+    return structuredClone(items);
+  };
+
+  addItems = async (items: readonly AgentInputItem[]): Promise<void> => {
+    const batch = structuredClone([...items]);
+    this.log.push(`add[${kindsOf(batch)}]`);
+    await this.gate;
+    const fault = this.faults.shift();
+    if (fault === 'before') throw this.error;
+    this.items.push(...(fault === 'half' ? batch.slice(0, 1) : batch));
+    if (fault !== undefined) throw this.error;
+  };
+
+  popItem = async (): Promise<AgentInputItem | undefined> => {
+    this.log.push('pop');
+    return this.items.pop();
+  };
+
+  clearSession = async (): Promise<void> => {
+    this.log.push('clear');
+    this.items.length = 0;
+  };
+}
