@@ -17,13 +17,20 @@ function explainOne(error: unknown, root: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   if (error instanceof DeskFileError || error instanceof MissingCredentialsError) return error.message;
   if (error instanceof RunAbortedError) return 'Stopped.';
-  if (error instanceof ModelStreamTruncatedError) return 'The answer of the model broke off before its end.';
+  if (error instanceof ModelStreamTruncatedError || isCut(error)) {
+    return 'The answer of the model broke off before its end.';
+  }
   const { code, errcode, status } = error as { code?: unknown; errcode?: unknown; status?: unknown };
   if (code === 'ERR_SQLITE_ERROR') return explainSQLite(Number(errcode), error.message);
   if (typeof status === 'number') return explainStatus(status, error.message);
   // The client of `openai` says nothing more in its own message.
   if (error.constructor.name.startsWith('APIConnection')) return unreachable(messageOf(root));
   return undefined;
+}
+
+/** What `fetch` of Node throws when the connection goes away while a body is read. */
+function isCut(error: Error): boolean {
+  return error instanceof TypeError && error.message === 'terminated';
 }
 
 function unreachable(why: string): string {

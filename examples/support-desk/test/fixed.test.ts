@@ -1,4 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs';
+import { FakeOpenAI } from '@agents/core/testing';
 import { expect, test } from 'vitest';
 import { DeskFolder } from '../src/folder.ts';
 import { Orders } from '../src/orders.ts';
@@ -49,5 +50,20 @@ test('a process that does not find what it needs says so and fails', async () =>
   expect({ code, stderr }).toEqual({
     code: 1,
     stderr: `There is no run in ${new DeskFolder(folder).unfinishedRun}.\n`,
+  });
+});
+
+test('a key sends the fixed conversation to the service; what the service does not do is no success', async () => {
+  const fake = new FakeOpenAI({ steps: ['Order 1042 is delivered.', 'I would rather not.'] });
+  await using server = await fake.listen();
+  const { code, stdout, stderr } = await runFile('main.ts', [], {
+    env: { OPENAI_API_KEY: 'sk-secret', OPENAI_BASE_URL: server.baseURL },
+  });
+  expect(stdout).toContain('Desk: I would rather not.');
+  expect(stdout).not.toContain('offline');
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr:
+      'The refund should wait for an approval, but the run is over.\nThe process of pause.ts ended with exit code 1.\n',
   });
 });
