@@ -17,11 +17,14 @@ export interface Options {
   readonly signal?: { readonly name: NodeJS.Signals; readonly after: string };
 }
 
+/** Compiled sources of the packages: a process starts in a third of the time. */
+const NODE_COMPILE_CACHE = join(import.meta.dirname, '../node_modules/.cache/compiled');
+
 /** Runs a file of the example as `npm start` would, on the sources of the packages. */
 export function runFile(file: string, args: readonly string[], options: Options = {}): Promise<Ended> {
   const { OPENAI_API_KEY: _key, OPENAI_BASE_URL: _url, ...env } = process.env;
   const child = spawn(process.execPath, ['--conditions=source', join(import.meta.dirname, '../src', file), ...args], {
-    env: { ...env, NO_COLOR: '1', ...options.env },
+    env: { ...env, NODE_COMPILE_CACHE, NO_COLOR: '1', ...options.env },
   });
   const text = { stdout: '', stderr: '' };
   let { signal } = options;
