@@ -130,6 +130,8 @@ export class PlainSession implements Session {
   addItems = async (items: readonly AgentInputItem[]): Promise<void> => {
     const batch = structuredClone([...items]);
     this.log.push(`add[${kindsOf(batch)}]`);
+    // Later than anything that is merely awaited: whoever does not wait for a write is seen.
+    await idle(2);
     await this.gate;
     const fault = this.faults.shift();
     if (fault === 'before') throw this.error;
