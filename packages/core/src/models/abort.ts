@@ -20,8 +20,6 @@ export function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefine
     };
     if (signal.aborted) abort();
     else signal.addEventListener('abort', abort, { once: true });
-    work
-      .finally(() => signal.removeEventListener('abort', abort))
-      .then(resolve, reject);
+    work.finally(() => signal.removeEventListener('abort', abort)).then(resolve, reject);
   });
 }

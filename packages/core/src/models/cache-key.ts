@@ -22,7 +22,9 @@ export function makePromptCacheKey({ conversationId, session, groupId }: CacheKe
 /** Whether the run adds its key: the model takes one, and the user gave none. */
 export function needsPromptCacheKey(model: Model, settings: ModelSettings): boolean {
   if (model.supportsDefaultPromptCacheKey?.() !== true) return false;
-  return settings.extraArgs?.['prompt_cache_key'] === undefined && settings.extraBody?.['prompt_cache_key'] === undefined;
+  return (
+    settings.extraArgs?.['prompt_cache_key'] === undefined && settings.extraBody?.['prompt_cache_key'] === undefined
+  );
 }
 
 /** Settings of one call with the run's key; the user's settings stay as they are. */

@@ -26,6 +26,9 @@ function assertCallForm(model: Partial<Model>, method: 'getResponse' | 'streamRe
 
 /** Models are plain objects of anybody, so what they answer is looked at once. */
 function checkedResponse(response: Partial<ModelResponse> | undefined): ModelResponse {
-  if (!Array.isArray(response?.output)) throw new ModelBehaviorError('The model answered without an output array; a response is { output, usage }.');
-  return response.usage === undefined ? { ...response, output: response.output, usage: toUsage() } : (response as ModelResponse);
+  if (!Array.isArray(response?.output))
+    throw new ModelBehaviorError('The model answered without an output array; a response is { output, usage }.');
+  return response.usage === undefined
+    ? { ...response, output: response.output, usage: toUsage() }
+    : (response as ModelResponse);
 }

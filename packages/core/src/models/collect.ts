@@ -17,7 +17,11 @@ type ItemDone = Extract<ResponseStreamEvent, { type: 'response.output_item.done'
  * @throws ModelStreamTruncatedError when the stream ends without a terminal event
  * @throws ModelBehaviorError after `response.failed`, `response.incomplete` and `error` events
  */
-export async function collectStream(stream: ModelStream, onEvent?: StreamListener, signal?: AbortSignal): Promise<ModelResponse> {
+export async function collectStream(
+  stream: ModelStream,
+  onEvent?: StreamListener,
+  signal?: AbortSignal,
+): Promise<ModelResponse> {
   const reader = new StreamReader(stream, onEvent);
   if (signal?.aborted) reader.abandon();
   throwIfAborted(signal);
@@ -89,7 +93,10 @@ function itemsInOrder(items: readonly ItemDone[]): ResponseOutputItem[] {
 /** A stream ended, and no event told how. */
 export function truncated(responseStarted: boolean): ModelStreamTruncatedError {
   const when = responseStarted ? 'after its first events' : 'before any event';
-  return new ModelStreamTruncatedError(`The model's stream ended without a terminal event (response.completed), ${when}: no final response was produced.`, { responseStarted });
+  return new ModelStreamTruncatedError(
+    `The model's stream ended without a terminal event (response.completed), ${when}: no final response was produced.`,
+    { responseStarted },
+  );
 }
 
 /** Closing after the outcome is known changes nothing for the caller. */

@@ -17,14 +17,19 @@ import { synthesizeStream } from './synthesize.ts';
  * });
  * ```
  */
-export function defineModel(model: Partial<Model> & (Pick<Model, 'getResponse'> | Pick<Model, 'streamResponse'>)): Model {
+export function defineModel(
+  model: Partial<Model> & (Pick<Model, 'getResponse'> | Pick<Model, 'streamResponse'>),
+): Model {
   const { getResponse, streamResponse } = model as Partial<Model>;
-  if (getResponse === undefined && streamResponse === undefined) throw new UserError('defineModel needs getResponse or streamResponse.');
+  if (getResponse === undefined && streamResponse === undefined)
+    throw new UserError('defineModel needs getResponse or streamResponse.');
   if (getResponse !== undefined && streamResponse !== undefined) return model as Model;
   const optional = ['supportsDefaultPromptCacheKey', 'onRunEnd', 'close'] as const;
   const bound = optional.flatMap((name) => (model[name] === undefined ? [] : [[name, model[name].bind(model)]]));
   return {
-    getResponse: getResponse?.bind(model) ?? ((request) => collectStream((model as Model).streamResponse(request), undefined, request.signal)),
+    getResponse:
+      getResponse?.bind(model) ??
+      ((request) => collectStream((model as Model).streamResponse(request), undefined, request.signal)),
     streamResponse: streamResponse?.bind(model) ?? ((request) => streamOf(model as Model, request)),
     ...Object.fromEntries(bound),
   };

@@ -42,12 +42,15 @@ function terminalFailure(what: string, response: FailedResponse): ModelBehaviorE
   if (code !== undefined) parts.push(`error code ${code}`);
   const reason = memberOf(response.incomplete_details, 'reason');
   if (reason !== undefined) parts.push(`reason ${reason}`);
-  return new ModelBehaviorError(`The model gave no usable answer: ${what}, ${parts.join(', ')}.${providerText(response.error)}`, {
-    response: partialResponse(response),
-    status: response.status,
-    responseError: response.error ?? undefined,
-    incompleteDetails: response.incomplete_details ?? undefined,
-  });
+  return new ModelBehaviorError(
+    `The model gave no usable answer: ${what}, ${parts.join(', ')}.${providerText(response.error)}`,
+    {
+      response: partialResponse(response),
+      status: response.status,
+      responseError: response.error ?? undefined,
+      incompleteDetails: response.incomplete_details ?? undefined,
+    },
+  );
 }
 
 function errorEventFailure(event: Record<string, unknown>): ModelBehaviorError {

@@ -40,7 +40,11 @@ export interface ModelRequest {
 }
 export type ModelTracing = 'enabled' | 'enabled_without_data' | 'disabled';
 /** `number` counts from 1, `owner` is the identity of the run. */
-export interface ModelAttempt { readonly number: number; readonly owner: object; readonly disableProviderRetries: boolean }
+export interface ModelAttempt {
+  readonly number: number;
+  readonly owner: object;
+  readonly disableProviderRetries: boolean;
+}
 
 /** Plain data. */
 export interface ModelResponse {
@@ -74,7 +78,14 @@ export interface ModelSettings {
   frequencyPenalty?: number | null | undefined;
   presencePenalty?: number | null | undefined;
   /** A name means that tool. */
-  toolChoice?: 'auto' | 'required' | 'none' | (string & {}) | { readonly serverLabel: string; readonly name: string } | null | undefined;
+  toolChoice?:
+    | 'auto'
+    | 'required'
+    | 'none'
+    | (string & {})
+    | { readonly serverLabel: string; readonly name: string }
+    | null
+    | undefined;
   parallelToolCalls?: boolean | null | undefined;
   truncation?: 'auto' | 'disabled' | null | undefined;
   maxTokens?: number | null | undefined;
@@ -99,7 +110,9 @@ export interface ModelSettings {
 }
 
 /** `{ effort, summary, … }`, the wire's object. */
-export type Reasoning = NonNullable<Extract<ResponseStreamEvent, { type: 'response.completed' }>['response']['reasoning']>;
+export type Reasoning = NonNullable<
+  Extract<ResponseStreamEvent, { type: 'response.completed' }>['response']['reasoning']
+>;
 
 // ---- usage
 

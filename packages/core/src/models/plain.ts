@@ -17,7 +17,10 @@ export function plainCopy<T>(value: T, name: string): T {
 }
 
 /** Where the copy is: keys for error messages, objects to find cycles. */
-interface Walk { readonly keys: string[]; readonly parents: object[] }
+interface Walk {
+  readonly keys: string[];
+  readonly parents: object[];
+}
 
 function copy(value: unknown, walk: Walk): unknown {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
@@ -32,7 +35,8 @@ function copy(value: unknown, walk: Walk): unknown {
 
 function copyObject(value: object, walk: Walk): unknown {
   if (Array.isArray(value)) return copyList(value, walk);
-  if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return copy((value as { toJSON(): unknown }).toJSON(), walk);
+  if (typeof (value as { toJSON?: unknown }).toJSON === 'function')
+    return copy((value as { toJSON(): unknown }).toJSON(), walk);
   if (Symbol.iterator in value) return copyList(value as Iterable<unknown>, walk);
   const plain: Record<string, unknown> = {};
   for (const key of Object.keys(value)) {
@@ -42,7 +46,8 @@ function copyObject(value: object, walk: Walk): unknown {
     const copied = copy(member, walk);
     walk.keys.pop();
     // Assigning __proto__ would set the prototype instead.
-    if (key === '__proto__') Object.defineProperty(plain, key, { value: copied, enumerable: true, writable: true, configurable: true });
+    if (key === '__proto__')
+      Object.defineProperty(plain, key, { value: copied, enumerable: true, writable: true, configurable: true });
     else plain[key] = copied;
   }
   return plain;

@@ -43,7 +43,10 @@ const openaiProvider: ModelProvider = {
 /** The one import that points up: core stays free of the `openai` package until a model is asked for by name. */
 async function loadOpenAIProvider(): Promise<ModelProvider> {
   const { OpenAIProvider } = await import('../openai/index.ts').catch((cause: unknown) => {
-    throw new UserError("The package 'openai' could not be loaded, which models given by name need. Install it, or give the agent a model object or the run a modelProvider.", { cause });
+    throw new UserError(
+      "The package 'openai' could not be loaded, which models given by name need. Install it, or give the agent a model object or the run a modelProvider.",
+      { cause },
+    );
   });
   return new OpenAIProvider();
 }

@@ -28,7 +28,9 @@ function checked(model: Model | null | undefined, name: string | undefined, prov
   if (typeof model === 'object' && model !== null) return model;
   const asked = name === undefined ? 'its default model' : `the model '${name}'`;
   const kind = provider.constructor?.name;
-  throw new UserError(`The model provider${kind && kind !== 'Object' ? ` ${kind}` : ''} gave no model when asked for ${asked}: getModel must return a model or throw.`);
+  throw new UserError(
+    `The model provider${kind && kind !== 'Object' ? ` ${kind}` : ''} gave no model when asked for ${asked}: getModel must return a model or throw.`,
+  );
 }
 
 function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {

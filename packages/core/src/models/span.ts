@@ -25,7 +25,10 @@ export function showsData(request: ModelRequest): boolean {
 /** The error of a model's span; an aborted call did not fail. Without data the error is not even stringified: its getters may be the user's. */
 export function failModelSpan(span: Span, request: ModelRequest, stream: boolean, error: unknown): void {
   if (request.signal?.aborted) return;
-  failSpan(span, { message: stream ? 'Error streaming response' : 'Error getting response', data: { error: failureText(error, showsData(request)) } });
+  failSpan(span, {
+    message: stream ? 'Error streaming response' : 'Error getting response',
+    data: { error: failureText(error, showsData(request)) },
+  });
 }
 
 /** Of a failed response the provider's own words, which the error's message leaves out. */
@@ -43,7 +46,10 @@ export function usageToTrace(usage: Usage): Record<string, unknown> {
     input_tokens: usage.inputTokens,
     output_tokens: usage.outputTokens,
     total_tokens: usage.totalTokens,
-    input_tokens_details: { cached_tokens: usage.inputTokensDetails.cachedTokens, cache_write_tokens: usage.inputTokensDetails.cacheWriteTokens },
+    input_tokens_details: {
+      cached_tokens: usage.inputTokensDetails.cachedTokens,
+      cache_write_tokens: usage.inputTokensDetails.cacheWriteTokens,
+    },
     output_tokens_details: { reasoning_tokens: usage.outputTokensDetails.reasoningTokens },
   };
 }

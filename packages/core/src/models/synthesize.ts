@@ -16,9 +16,13 @@ type Draft = { type: string } & Loose;
  * deltas and dones, then completed. No event shares an object with another, or with the response.
  * @throws ModelBehaviorError for items whose stream is not known
  */
-export function* synthesizeStream(response: Omit<ModelResponse, 'requestId' | 'rawUsage'>, options: SynthesizeOptions = {}): Generator<ResponseStreamEvent, void> {
+export function* synthesizeStream(
+  response: Omit<ModelResponse, 'requestId' | 'rawUsage'>,
+  options: SynthesizeOptions = {},
+): Generator<ResponseStreamEvent, void> {
   let sequence = 0;
-  const event = (draft: Draft): ResponseStreamEvent => ({ ...draft, sequence_number: sequence++ }) as unknown as ResponseStreamEvent;
+  const event = (draft: Draft): ResponseStreamEvent =>
+    ({ ...draft, sequence_number: sequence++ }) as unknown as ResponseStreamEvent;
   const shell = responseObject(response, options.response);
   yield event({ type: 'response.created', response: structuredClone(shell) });
   yield event({ type: 'response.in_progress', response: structuredClone(shell) });
@@ -27,7 +31,15 @@ export function* synthesizeStream(response: Omit<ModelResponse, 'requestId' | 'r
       yield event({ ...draft, output_index: index });
     }
   }
-  yield event({ type: 'response.completed', response: structuredClone({ ...shell, status: 'completed', output: response.output, usage: usageToWire(response.usage) }) });
+  yield event({
+    type: 'response.completed',
+    response: structuredClone({
+      ...shell,
+      status: 'completed',
+      output: response.output,
+      usage: usageToWire(response.usage),
+    }),
+  });
 }
 
 /** A wire response in progress. */
@@ -57,7 +69,10 @@ export function responseObject(response: Pick<ModelResponse, 'responseId'>, memb
 export function usageToWire(usage: Usage): Loose {
   return {
     input_tokens: usage.inputTokens,
-    input_tokens_details: { cached_tokens: usage.inputTokensDetails.cachedTokens, cache_write_tokens: usage.inputTokensDetails.cacheWriteTokens },
+    input_tokens_details: {
+      cached_tokens: usage.inputTokensDetails.cachedTokens,
+      cache_write_tokens: usage.inputTokensDetails.cacheWriteTokens,
+    },
     output_tokens: usage.outputTokens,
     output_tokens_details: { reasoning_tokens: usage.outputTokensDetails.reasoningTokens },
     total_tokens: usage.totalTokens,
@@ -69,26 +84,52 @@ type Pieces = (text: string) => Iterable<string>;
 function* itemEvents(item: Loose, chunk: number | 'word' | undefined): Generator<Draft> {
   const kind = kinds[String(item['type'])];
   if (kind === undefined) {
-    throw new ModelBehaviorError(`No stream can be made for output items of type "${String(item['type'])}": give the exact events.`);
+    throw new ModelBehaviorError(
+      `No stream can be made for output items of type "${String(item['type'])}": give the exact events.`,
+    );
   }
   const pieces: Pieces = (text) => split(text, chunk);
-  yield { type: 'response.output_item.added', item: structuredClone({ ...item, ...kind.empty(item), ...(kind.noStatus ? undefined : { status: 'in_progress' }) }) };
+  yield {
+    type: 'response.output_item.added',
+    item: structuredClone({ ...item, ...kind.empty(item), ...(kind.noStatus ? undefined : { status: 'in_progress' }) }),
+  };
   for (const draft of kind.inner(item, pieces)) yield { ...draft, item_id: item['id'] ?? item['call_id'] };
   yield { type: 'response.output_item.done', item: structuredClone(item) };
 }
 
 /** How an item looks before its content, and what is sent while the content arrives. */
-interface Kind { readonly noStatus?: boolean; empty(item: Loose): Loose; inner(item: Loose, pieces: Pieces): Iterable<Draft> }
+interface Kind {
+  readonly noStatus?: boolean;
+  empty(item: Loose): Loose;
+  inner(item: Loose, pieces: Pieces): Iterable<Draft>;
+}
 
 const announcedOnly: Kind = { empty: () => ({}), inner: () => [] };
 const kinds: Readonly<Record<string, Kind>> = {
   message: { empty: () => ({ content: [] }), inner: messageParts },
-  reasoning: { empty: (item) => ({ summary: [], ...(item['content'] === undefined ? undefined : { content: [] }) }), inner: reasoningParts },
-  function_call: { empty: () => ({ arguments: '' }), inner: (item, pieces) => textMember('response.function_call_arguments', 'arguments', String(item['arguments']), pieces, { name: item['name'] }) },
-  custom_tool_call: { noStatus: true, empty: () => ({ input: '' }), inner: (item, pieces) => textMember('response.custom_tool_call_input', 'input', String(item['input']), pieces) },
+  reasoning: {
+    empty: (item) => ({ summary: [], ...(item['content'] === undefined ? undefined : { content: [] }) }),
+    inner: reasoningParts,
+  },
+  function_call: {
+    empty: () => ({ arguments: '' }),
+    inner: (item, pieces) =>
+      textMember('response.function_call_arguments', 'arguments', String(item['arguments']), pieces, {
+        name: item['name'],
+      }),
+  },
+  custom_tool_call: {
+    noStatus: true,
+    empty: () => ({ input: '' }),
+    inner: (item, pieces) => textMember('response.custom_tool_call_input', 'input', String(item['input']), pieces),
+  },
   apply_patch_call: { empty: emptyPatch, inner: patchDiff },
   mcp_call: { empty: () => ({ arguments: '', output: null }), inner: mcpCall },
-  mcp_list_tools: { noStatus: true, empty: () => ({ tools: [] }), inner: () => [{ type: 'response.mcp_list_tools.in_progress' }, { type: 'response.mcp_list_tools.completed' }] },
+  mcp_list_tools: {
+    noStatus: true,
+    empty: () => ({ tools: [] }),
+    inner: () => [{ type: 'response.mcp_list_tools.in_progress' }, { type: 'response.mcp_list_tools.completed' }],
+  },
   mcp_approval_request: { ...announcedOnly, noStatus: true },
   web_search_call: announcedOnly,
   file_search_call: announcedOnly,
@@ -100,7 +141,13 @@ function* messageParts(item: Loose, pieces: Pieces): Generator<Draft> {
   for (const [index, part] of (item['content'] as Loose[]).entries()) {
     const at = { content_index: index };
     const isText = part['type'] === 'output_text';
-    yield { type: 'response.content_part.added', ...at, part: isText ? { type: 'output_text', text: '', annotations: [], logprobs: [] } : { type: 'refusal', refusal: '' } };
+    yield {
+      type: 'response.content_part.added',
+      ...at,
+      part: isText
+        ? { type: 'output_text', text: '', annotations: [], logprobs: [] }
+        : { type: 'refusal', refusal: '' },
+    };
     if (isText) yield* textPart(part, at, pieces);
     else yield* textMember('response.refusal', 'refusal', String(part['refusal']), pieces, at);
     yield { type: 'response.content_part.done', ...at, part: structuredClone(part) };
@@ -117,7 +164,12 @@ function* textPart(part: Loose, at: { content_index: number }, pieces: Pieces): 
     first = false;
   }
   for (const [index, annotation] of ((part['annotations'] as Loose[] | undefined) ?? []).entries()) {
-    yield { type: 'response.output_text.annotation.added', ...at, annotation_index: index, annotation: structuredClone(annotation) };
+    yield {
+      type: 'response.output_text.annotation.added',
+      ...at,
+      annotation_index: index,
+      annotation: structuredClone(annotation),
+    };
   }
   yield { type: 'response.output_text.done', ...at, text, logprobs: structuredClone(logprobs) };
 }
@@ -173,4 +225,3 @@ function* split(text: string, chunk: number | 'word' | undefined): Generator<str
     }
   }
 }
-

@@ -20,7 +20,11 @@ let client: OpenAI | undefined;
  * @example setOpenAIDefaults({ client: new OpenAI({ baseURL: 'http://127.0.0.1:8080/v1', apiKey: 'local' }) })
  */
 export function setOpenAIDefaults(defaults: OpenAIDefaults): void {
-  checkOptions(defaults, { apiKey: kinds.nullable(kinds.nonEmptyString), client: kinds.nullable(checkClient) }, 'setOpenAIDefaults()');
+  checkOptions(
+    defaults,
+    { apiKey: kinds.nullable(kinds.nonEmptyString), client: kinds.nullable(checkClient) },
+    'setOpenAIDefaults()',
+  );
   if (defaults.apiKey !== undefined) apiKey = defaults.apiKey ?? undefined;
   if (defaults.client !== undefined) client = defaults.client ?? undefined;
   forgetOpenAIProvider();

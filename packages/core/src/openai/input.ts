@@ -5,7 +5,14 @@ import { plainCopy } from '../models/plain.ts';
 export const PLACEHOLDER_ID = '__fake_id__';
 
 /** Items that another provider's answer may have left, and that this API takes only from its own answers. */
-const ownOnly: ReadonlySet<unknown> = new Set(['reasoning', 'mcp_call', 'web_search_call', 'file_search_call', 'code_interpreter_call', 'image_generation_call']);
+const ownOnly: ReadonlySet<unknown> = new Set([
+  'reasoning',
+  'mcp_call',
+  'web_search_call',
+  'file_search_call',
+  'code_interpreter_call',
+  'image_generation_call',
+]);
 
 type WireItem = Record<string, unknown>;
 
@@ -26,7 +33,8 @@ function clean(item: WireItem): WireItem | undefined {
   delete item['provider_data'];
   delete item['created_by'];
   if (item['type'] === 'shell_call_output' && Array.isArray(item['output'])) {
-    for (const chunk of item['output'] as (WireItem | null)[]) if (typeof chunk === 'object') delete chunk?.['created_by'];
+    for (const chunk of item['output'] as (WireItem | null)[])
+      if (typeof chunk === 'object') delete chunk?.['created_by'];
   }
   return item;
 }

@@ -32,12 +32,18 @@ export class OpenAIProvider implements ModelProvider, AsyncDisposable {
 
   constructor(options: OpenAIProviderOptions = {}) {
     const text = kinds.string;
-    checkOptions(options, { client: checkClient, apiKey: text, baseURL: text, organization: text, project: text }, 'OpenAIProvider');
+    checkOptions(
+      options,
+      { client: checkClient, apiKey: text, baseURL: text, organization: text, project: text },
+      'OpenAIProvider',
+    );
     const { client, ...own } = options;
     // An empty string counts as given.
     const isOwn = Object.values(own).some((value) => value !== undefined);
     if (client !== undefined && isOwn) {
-      throw new UserError('OpenAIProvider takes either a client or its options: with client, leave out apiKey, baseURL, webSocket.baseURL, organization and project.');
+      throw new UserError(
+        'OpenAIProvider takes either a client or its options: with client, leave out apiKey, baseURL, webSocket.baseURL, organization and project.',
+      );
     }
     this.#client = once(() => client ?? (isOwn ? undefined : defaultClient()) ?? makeClient(clientOptions(own)));
   }

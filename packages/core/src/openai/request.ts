@@ -7,7 +7,10 @@ import { toolChoiceToWire, toolToWire } from './tools.ts';
 import { VERSION } from './version.ts';
 
 type Body = Record<string, unknown>;
-export interface BuiltRequest { body: Body; options: Record<string, unknown> }
+export interface BuiltRequest {
+  body: Body;
+  options: Record<string, unknown>;
+}
 
 /** Body members that one setting alone makes; they yield to `extraArgs` where the setting was only implied by the model's name. */
 const memberOfSetting: Readonly<Partial<Record<keyof ModelSettings, string>>> = {
@@ -79,17 +82,26 @@ function textOf({ outputSchema, modelSettings }: ModelRequest): Body | undefined
   const verbosity = modelSettings.verbosity ?? undefined;
   if (outputSchema === undefined) return verbosity === undefined ? undefined : { verbosity };
   const { name, schema, strict } = outputSchema;
-  return withoutUndefined({ format: { type: 'json_schema', name, schema: plainCopy(schema, 'outputSchema'), strict }, verbosity });
+  return withoutUndefined({
+    format: { type: 'json_schema', name, schema: plainCopy(schema, 'outputSchema'), strict },
+    verbosity,
+  });
 }
 
 /** @throws UserError for keys that have a setting of their own, or that are sent already */
 function withExtraArgs(body: Body, extraArgs: Body, request: ModelRequest): Body {
   const reserved = ['extra_headers', 'extra_query', 'extra_body', 'stream'].filter((key) => key in extraArgs);
-  if (reserved.length > 0) throw new UserError(`modelSettings.extraArgs cannot hold ${reserved.toSorted().join(', ')}: use extraHeaders, extraQuery, extraBody, or runStreamed().`);
+  if (reserved.length > 0)
+    throw new UserError(
+      `modelSettings.extraArgs cannot hold ${reserved.toSorted().join(', ')}: use extraHeaders, extraQuery, extraBody, or runStreamed().`,
+    );
   const yielding = new Set((request.implicitSettings ?? []).map((setting) => memberOfSetting[setting]));
   if (request.outputSchema !== undefined) yielding.delete('text');
   const colliding = Object.keys(extraArgs).filter((key) => body[key] !== undefined && !yielding.has(key));
-  if (colliding.length > 0) throw new UserError(`modelSettings.extraArgs collides with what is sent already: ${colliding.toSorted().join(', ')}.`);
+  if (colliding.length > 0)
+    throw new UserError(
+      `modelSettings.extraArgs collides with what is sent already: ${colliding.toSorted().join(', ')}.`,
+    );
   return { ...body, ...extraArgs };
 }
 
@@ -106,14 +118,18 @@ function optionsOf(request: ModelRequest, timeout: unknown, idempotencyKey: unkn
 
 /** Ours below the user's, whatever the case; `null` removes a header, one of the client too. */
 function headersOf(extra: ModelSettings['extraHeaders']): Record<string, string | null> {
-  const headers = new Map<string, [name: string, value: string | null]>([['user-agent', ['User-Agent', `Agents/TypeScript ${VERSION}`]]]);
-  for (const [name, value] of Object.entries(extra ?? {})) if (value !== undefined) headers.set(name.toLowerCase(), [name, value]);
+  const headers = new Map<string, [name: string, value: string | null]>([
+    ['user-agent', ['User-Agent', `Agents/TypeScript ${VERSION}`]],
+  ]);
+  for (const [name, value] of Object.entries(extra ?? {}))
+    if (value !== undefined) headers.set(name.toLowerCase(), [name, value]);
   return Object.fromEntries(headers.values());
 }
 
 /** `extraArgs.timeout` is in seconds, as everywhere on the wire. */
 function milliseconds(seconds: unknown): number {
-  if (typeof seconds !== 'number' || !(seconds > 0) || !Number.isFinite(seconds)) throw new UserError('modelSettings.extraArgs.timeout must be a number of seconds above 0.');
+  if (typeof seconds !== 'number' || !(seconds > 0) || !Number.isFinite(seconds))
+    throw new UserError('modelSettings.extraArgs.timeout must be a number of seconds above 0.');
   return seconds * 1000;
 }
 

@@ -9,7 +9,11 @@ import { isOfficial, urlOf } from './client.ts';
 
 type Response = Extract<ResponseStreamEvent, { type: 'response.completed' }>['response'];
 type ModelStream = AsyncGenerator<ResponseStreamEvent, ResponseMetadata>;
-interface Call { readonly name: string; readonly client: OpenAI; readonly stream: boolean }
+interface Call {
+  readonly name: string;
+  readonly client: OpenAI;
+  readonly stream: boolean;
+}
 
 /** The `response` span of one call; does nothing where nobody would see it. */
 export class ResponseSpan {
@@ -58,7 +62,8 @@ export class ResponseSpan {
 
   /** The first error counts: what fails after it fails because of it. */
   fail(error: unknown): void {
-    if (this.#span !== undefined && this.#span.error === undefined) failModelSpan(this.#span, this.#request, this.#call.stream, error);
+    if (this.#span !== undefined && this.#span.error === undefined)
+      failModelSpan(this.#span, this.#request, this.#call.stream, error);
   }
 
   async *#failing(events: ModelStream): ModelStream {

@@ -37,7 +37,8 @@ export class OpenAIResponsesModel implements Model {
 
   constructor(name: string, options: OpenAIModelOptions = {}) {
     checkOptions(options, { client: checkClient }, 'OpenAIResponsesModel');
-    if (typeof name !== 'string' || name.trim() === '') throw new UserError('OpenAIResponsesModel needs the name of a model.');
+    if (typeof name !== 'string' || name.trim() === '')
+      throw new UserError('OpenAIResponsesModel needs the name of a model.');
     this.#name = name;
     const { client } = options;
     this.#client = once(() => client ?? defaultClient() ?? makeClient({ apiKey: defaultApiKey() }));
@@ -51,7 +52,10 @@ export class OpenAIResponsesModel implements Model {
   }
 
   /** The request body and options as they would be sent; does nothing else. @throws UserError */
-  buildRequest(request: ModelRequest, stream = false): { body: Record<string, unknown>; options: Record<string, unknown> } {
+  buildRequest(
+    request: ModelRequest,
+    stream = false,
+  ): { body: Record<string, unknown>; options: Record<string, unknown> } {
     return buildResponsesRequest(this.#name, request, stream);
   }
 
@@ -67,7 +71,10 @@ export class OpenAIResponsesModel implements Model {
     const client = this.#client();
     const span = new ResponseSpan(request, { name: this.#name, client, stream: false });
     return span.run(async () => {
-      const response = await unlessAborted(request.signal, async () => (await client.responses.create(body, { ...options, signal: request.signal })) as PlainResponse);
+      const response = await unlessAborted(
+        request.signal,
+        async () => (await client.responses.create(body, { ...options, signal: request.signal })) as PlainResponse,
+      );
       throwIfAborted(request.signal);
       const usage = toUsage({ ...response.usage });
       span.record(response, usage);
@@ -95,7 +102,13 @@ export class OpenAIResponsesModel implements Model {
     return yield* span.stream(this.#events(client, body, options, request, span));
   }
 
-  async *#events(client: OpenAI, body: object, options: object, request: ModelRequest, span: ResponseSpan): ModelStream {
+  async *#events(
+    client: OpenAI,
+    body: object,
+    options: object,
+    request: ModelRequest,
+    span: ResponseSpan,
+  ): ModelStream {
     const { signal } = request;
     const { stream, requestId } = await unlessAborted(signal, () => open(client, body, { ...options, signal }));
     let usage: Response['usage'];
@@ -116,14 +129,27 @@ export function modelWithClient(name: string, client: ClientSource): OpenAIRespo
   return OpenAIResponsesModel.withClient(name, client);
 }
 
-interface OpenedStream { readonly stream: ServerStream; readonly requestId: string | null | undefined }
-type PendingStream = PromiseLike<ServerStream> & { withResponse?(): Promise<{ data: ServerStream; request_id: string | null; response: { body: ReadableStream | null } }> };
+interface OpenedStream {
+  readonly stream: ServerStream;
+  readonly requestId: string | null | undefined;
+}
+type PendingStream = PromiseLike<ServerStream> & {
+  withResponse?(): Promise<{
+    data: ServerStream;
+    request_id: string | null;
+    response: { body: ReadableStream | null };
+  }>;
+};
 
 /** Custom clients may give the bare stream, without what belongs to the HTTP answer. */
 async function open(client: OpenAI, body: object, options: object): Promise<OpenedStream> {
   const pending = client.responses.create(body as never, options as never) as unknown as PendingStream;
-  const { data, request_id, response } = typeof pending.withResponse === 'function' ? await pending.withResponse() : { data: await pending, request_id: undefined, response: undefined };
-  if (typeof (data as Partial<ServerStream> | undefined)?.[Symbol.asyncIterator] === 'function') return { stream: data, requestId: request_id };
+  const { data, request_id, response } =
+    typeof pending.withResponse === 'function'
+      ? await pending.withResponse()
+      : { data: await pending, request_id: undefined, response: undefined };
+  if (typeof (data as Partial<ServerStream> | undefined)?.[Symbol.asyncIterator] === 'function')
+    return { stream: data, requestId: request_id };
   response?.body?.cancel().catch(() => {});
   throw new ModelBehaviorError('The client gave no stream of events for a streamed request.');
 }
@@ -137,7 +163,11 @@ async function unlessAborted<T>(signal: AbortSignal | undefined, send: () => Pro
   }
 }
 
-function metadataOf(request: ModelRequest, requestId: string | null | undefined, usage: object | null | undefined): Pick<ModelResponse, 'requestId' | 'rawUsage'> {
+function metadataOf(
+  request: ModelRequest,
+  requestId: string | null | undefined,
+  usage: object | null | undefined,
+): Pick<ModelResponse, 'requestId' | 'rawUsage'> {
   const rawUsage = request.modelSettings.preserveRawUsage === true ? snapshot(usage) : undefined;
   return { ...(requestId ? { requestId } : undefined), ...(rawUsage === undefined ? undefined : { rawUsage }) };
 }

@@ -1,4 +1,3 @@
-import { APIConnectionError, APIError, APIUserAbortError } from 'openai';
 import { getLogger } from '../base/logger.ts';
 import type { ResponseStreamEvent } from '../items/wire.ts';
 import { abortError } from '../models/abort.ts';
@@ -12,13 +11,20 @@ export interface StreamObserver {
   ended(event: TerminalEvent): void;
   failed(error: unknown): void;
 }
-export type TerminalEvent = Extract<ResponseStreamEvent, { type: 'response.completed' | 'response.failed' | 'response.incomplete' }>;
+export type TerminalEvent = Extract<
+  ResponseStreamEvent,
+  { type: 'response.completed' | 'response.failed' | 'response.incomplete' }
+>;
 
 /**
  * The events of a server's stream, in order and unchanged, up to the terminal one; its failure is thrown after it. What
  * the client throws for an `error` event becomes that event again. The stream is closed once, without waiting.
  */
-export async function* readServerStream(stream: ServerStream, observer: StreamObserver, signal: AbortSignal | undefined): AsyncGenerator<ResponseStreamEvent, void> {
+export async function* readServerStream(
+  stream: ServerStream,
+  observer: StreamObserver,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<ResponseStreamEvent, void> {
   const iterator = stream[Symbol.asyncIterator]();
   let nextNumber = 0;
   let open = true;
@@ -48,7 +54,11 @@ export async function* readServerStream(stream: ServerStream, observer: StreamOb
 }
 
 /** `undefined` at the end of the stream. `ended` is called when the iterator needs no closing any more. */
-async function nextEvent(iterator: AsyncIterator<ResponseStreamEvent>, number: number, ended: () => void): Promise<ResponseStreamEvent | undefined> {
+async function nextEvent(
+  iterator: AsyncIterator<ResponseStreamEvent>,
+  number: number,
+  ended: () => void,
+): Promise<ResponseStreamEvent | undefined> {
   try {
     const step = await iterator.next();
     if (step.done !== true) return step.value;
@@ -62,19 +72,27 @@ async function nextEvent(iterator: AsyncIterator<ResponseStreamEvent>, number: n
 }
 
 function isTerminal(event: ResponseStreamEvent): event is TerminalEvent {
-  return event.type === 'response.completed' || event.type === 'response.failed' || event.type === 'response.incomplete';
+  return (
+    event.type === 'response.completed' || event.type === 'response.failed' || event.type === 'response.incomplete'
+  );
 }
 
-/** The client throws error events without a status; so are its connection errors, which are other classes. */
-function isErrorEvent(error: unknown): error is APIError {
-  return error instanceof APIError && error.status === undefined && !(error instanceof APIConnectionError) && !(error instanceof APIUserAbortError);
+/** What the client throws for an event: an `APIError` with the event's object and no status. By shape, since the client may be of another copy of `openai`. */
+interface ErrorEventError extends Error { readonly error: Readonly<Record<string, unknown>> }
+
+function isErrorEvent(error: unknown): error is ErrorEventError {
+  if (!(error instanceof Error) || !('requestID' in error) || !('error' in error)) return false;
+  return (error as { status?: unknown }).status === undefined && typeof error.error === 'object' && error.error !== null;
 }
 
-/** Both wire shapes, flat and nested, arrive as the error's `error` object. */
-function eventOf(error: APIError, sequence: number): ResponseStreamEvent {
-  const facts = (error.error ?? {}) as { message?: unknown };
-  const message = typeof facts.message === 'string' ? facts.message : error.message;
-  return { type: 'error', code: error.code ?? null, message, param: error.param ?? null, sequence_number: sequence };
+/** Both wire shapes, flat and nested, arrive as the same object. */
+function eventOf(failure: ErrorEventError, sequence: number): ResponseStreamEvent {
+  const { code, message, param } = failure.error;
+  return { type: 'error', code: textOrNull(code), message: textOrNull(message) ?? failure.message, param: textOrNull(param), sequence_number: sequence };
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === 'string' ? value : null;
 }
 
 /** Lets the answer's body run to its end, so that its connection can be used again; nobody waits for it. */

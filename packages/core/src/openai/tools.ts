@@ -33,17 +33,32 @@ function functionToWire(tool: Tool<never>): WireTool {
 }
 
 /** Choices that name a kind of tool which the service runs. */
-const hostedKinds: ReadonlySet<string> = new Set(['file_search', 'web_search', 'web_search_preview', 'image_generation', 'code_interpreter', 'mcp', 'programmatic_tool_calling', 'computer_use_preview']);
+const hostedKinds: ReadonlySet<string> = new Set([
+  'file_search',
+  'web_search',
+  'web_search_preview',
+  'image_generation',
+  'code_interpreter',
+  'mcp',
+  'programmatic_tool_calling',
+  'computer_use_preview',
+]);
 
 /** `hasOther`: tools come from elsewhere too (`extraBody`), so that names are not known here. @throws UserError for a choice that no tool can satisfy */
-export function toolChoiceToWire(choice: ModelSettings['toolChoice'], tools: readonly WireTool[], hasOther: boolean): unknown {
+export function toolChoiceToWire(
+  choice: ModelSettings['toolChoice'],
+  tools: readonly WireTool[],
+  hasOther: boolean,
+): unknown {
   if (choice === undefined || choice === null) return undefined;
   if (choice === 'auto' || choice === 'none') return choice;
-  if (tools.length === 0 && !hasOther) throw new UserError('toolChoice asks for a tool, but the agent has none that is enabled.');
+  if (tools.length === 0 && !hasOther)
+    throw new UserError('toolChoice asks for a tool, but the agent has none that is enabled.');
   if (choice === 'required') return choice;
   if (typeof choice === 'object') return { type: 'mcp', server_label: choice.serverLabel, name: choice.name };
   if (hostedKinds.has(choice)) return { type: choice };
   const names = tools.map((tool) => tool['name']);
-  if (!hasOther && !names.includes(choice)) throw new UserError(`toolChoice names '${choice}', but the agent's tools are: ${names.join(', ')}.`);
+  if (!hasOther && !names.includes(choice))
+    throw new UserError(`toolChoice names '${choice}', but the agent's tools are: ${names.join(', ')}.`);
   return { type: 'function', name: choice };
 }

@@ -6,7 +6,9 @@ export type DrawnId = 'msg' | 'rs' | 'call';
 
 /** Marks an item whose id was drawn here; scripts replace such ids by counted ones. Registered, for two package copies. */
 const drawn: unique symbol = Symbol.for('@agents/core/testing/drawn-id') as never;
-interface Drawn { readonly [drawn]?: DrawnId }
+interface Drawn {
+  readonly [drawn]?: DrawnId;
+}
 
 /** An assistant message. Its id is random; in a script it is `msg_1`, `msg_2`, … */
 export function text(text: string): ResponseOutputMessage {
@@ -22,7 +24,11 @@ export function refusal(text: string): ResponseOutputMessage {
  * A call of a function tool; `args` default `{}`, a string is sent as it is. The call id is random; in a script it is
  * `call_1`, `call_2`, … in order of the script.
  */
-export function toolCall(name: string, args: object | string = {}, options: { callId?: string; namespace?: string } = {}): ResponseFunctionToolCall {
+export function toolCall(
+  name: string,
+  args: object | string = {},
+  options: { callId?: string; namespace?: string } = {},
+): ResponseFunctionToolCall {
   const call: ResponseFunctionToolCall = {
     type: 'function_call',
     call_id: options.callId ?? `call_${randomHex(8)}`,
@@ -36,7 +42,10 @@ export function toolCall(name: string, args: object | string = {}, options: { ca
 
 /** A reasoning item with a summary of one part. */
 export function reasoning(summary: string): ResponseReasoningItem {
-  return mark({ id: `rs_${randomHex(8)}`, type: 'reasoning', summary: [{ type: 'summary_text', text: summary }] }, 'rs');
+  return mark(
+    { id: `rs_${randomHex(8)}`, type: 'reasoning', summary: [{ type: 'summary_text', text: summary }] },
+    'rs',
+  );
 }
 
 /** Which of an item's ids a script may replace. */

@@ -46,7 +46,11 @@ export class FakeOpenAI {
   readonly #faults = new FaultList();
 
   constructor(options: FakeOpenAIOptions = {}) {
-    checkOptions(options, { steps: kinds.any, strict: kinds.boolean, apiKeys: kinds.array, models: kinds.array, clock: kinds.object }, 'FakeOpenAI');
+    checkOptions(
+      options,
+      { steps: kinds.any, strict: kinds.boolean, apiKeys: kinds.array, models: kinds.array, clock: kinds.object },
+      'FakeOpenAI',
+    );
     this.#options = { ...options };
     this.add(...(options.steps ?? []));
   }
@@ -61,7 +65,12 @@ export class FakeOpenAI {
   /** The real client, talking to this service; loads `openai`. */
   async client(options: ClientOptions = {}): Promise<OpenAI> {
     const { OpenAI: Client } = await import('openai');
-    return new Client({ apiKey: this.#options.apiKeys?.[0] ?? 'test-key', baseURL: 'https://fake.invalid/v1', ...options, fetch: this.fetch });
+    return new Client({
+      apiKey: this.#options.apiKeys?.[0] ?? 'test-key',
+      baseURL: 'https://fake.invalid/v1',
+      ...options,
+      fetch: this.fetch,
+    });
   }
 
   /** On 127.0.0.1, default any port. Node-like runtimes. */
@@ -87,7 +96,11 @@ export class FakeOpenAI {
   /** @throws ModelScriptError `unconsumed_model_steps` */
   assertDone(): void {
     const { length } = this.#steps;
-    if (length > 0) throw new ModelScriptError(`${length} steps of the fake service were not used (${this.#requests.length} requests were made).`, { code: 'unconsumed_model_steps' });
+    if (length > 0)
+      throw new ModelScriptError(
+        `${length} steps of the fake service were not used (${this.#requests.length} requests were made).`,
+        { code: 'unconsumed_model_steps' },
+      );
   }
 
   /** Forgets steps, faults, requests and stored responses. */
@@ -123,9 +136,11 @@ export class FakeOpenAI {
 
   #authorize(header: string | undefined): void {
     const key = /^Bearer\s+(\S+)$/iu.exec(header ?? '')?.[1];
-    if (key === undefined) throw new ApiRefusal("You didn't provide an API key.", { status: 401, code: 'invalid_api_key' });
+    if (key === undefined)
+      throw new ApiRefusal("You didn't provide an API key.", { status: 401, code: 'invalid_api_key' });
     const { apiKeys } = this.#options;
-    if (apiKeys !== undefined && !apiKeys.includes(key)) throw new ApiRefusal('Incorrect API key provided.', { status: 401, code: 'invalid_api_key' });
+    if (apiKeys !== undefined && !apiKeys.includes(key))
+      throw new ApiRefusal('Incorrect API key provided.', { status: 401, code: 'invalid_api_key' });
   }
 
   async #route(request: RecordedRequest, faults: RequestFaults): Promise<Answer> {
@@ -133,29 +148,64 @@ export class FakeOpenAI {
     const id = /^\/v1\/responses\/([^/]+)$/u.exec(path)?.[1];
     if (path === '/v1/models') return allow(method, { GET: () => json(200, this.#models()) });
     if (path === '/v1/responses') return allow(method, { POST: () => this.#create(request, faults) });
-    if (id !== undefined) return allow(method, { GET: () => json(200, this.#responses.get(id)), DELETE: () => json(200, this.#responses.delete(id)) });
+    if (id !== undefined)
+      return allow(method, {
+        GET: () => json(200, this.#responses.get(id)),
+        DELETE: () => json(200, this.#responses.delete(id)),
+      });
     throw new ApiRefusal(`Invalid URL (${method} ${path})`, { status: 404 });
   }
 
   #models(): object {
     const names = this.#options.models ?? ['gpt-5.6-luna'];
-    return { object: 'list', data: names.map((id) => ({ id, object: 'model', created: this.#now(), owned_by: 'fake' })) };
+    return {
+      object: 'list',
+      data: names.map((id) => ({ id, object: 'model', created: this.#now(), owned_by: 'fake' })),
+    };
   }
 
   async #create(request: RecordedRequest, faults: RequestFaults): Promise<Answer> {
     const { body } = request;
-    if (typeof body !== 'object' || body === null || Array.isArray(body)) throw new ApiRefusal('We could not parse the JSON body of your request.', {});
+    if (typeof body !== 'object' || body === null || Array.isArray(body))
+      throw new ApiRefusal('We could not parse the JSON body of your request.', {});
     const { breaking } = faults;
     const isStream = (body as { stream?: unknown }).stream === true;
-    const accepted = this.#responses.accept(body as Record<string, unknown>, this.#options.strict !== false, this.#options.models);
+    const accepted = this.#responses.accept(
+      body as Record<string, unknown>,
+      this.#options.strict !== false,
+      this.#options.models,
+    );
     const next = await this.#nextStep(request);
-    if (next !== undefined && 'status' in next) return json(next.status, next.body ?? errorBody(next.status), next.headers);
-    const made = this.#responses.create(accepted, next, this.#now(), breaking?.kind === 'terminal' ? breaking : undefined);
-    if (isStream) return { status: 200, headers: { 'content-type': 'text/event-stream; charset=utf-8' }, body: sse(made.events(), faults) };
-    if (breaking?.kind === 'errorEvent') return json(500, { error: { message: `The service reports ${breaking.code}.`, type: 'server_error', param: null, code: breaking.code } });
+    if (next !== undefined && 'status' in next)
+      return json(next.status, next.body ?? errorBody(next.status), next.headers);
+    const made = this.#responses.create(
+      accepted,
+      next,
+      this.#now(),
+      breaking?.kind === 'terminal' ? breaking : undefined,
+    );
+    if (isStream)
+      return {
+        status: 200,
+        headers: { 'content-type': 'text/event-stream; charset=utf-8' },
+        body: sse(made.events(), faults),
+      };
+    if (breaking?.kind === 'errorEvent')
+      return json(500, {
+        error: {
+          message: `The service reports ${breaking.code}.`,
+          type: 'server_error',
+          param: null,
+          code: breaking.code,
+        },
+      });
     const text = JSON.stringify(made.response);
     const isBroken = breaking !== undefined && ['cut', 'truncate', 'malformed'].includes(breaking.kind);
-    return { status: 200, headers: { 'content-type': 'application/json' }, body: isBroken ? brokenBody(text, faults) : text };
+    return {
+      status: 200,
+      headers: { 'content-type': 'application/json' },
+      body: isBroken ? brokenBody(text, faults) : text,
+    };
   }
 
   /** Output items, an HTTP answer, or nothing when there are no steps. */
@@ -164,8 +214,16 @@ export class FakeOpenAI {
     while (typeof step === 'function') step = await step(request);
     if (step === undefined) return undefined;
     if (typeof step === 'object' && 'status' in step && !('type' in step)) return step as HttpStep;
-    const items = prepareOutput(typeof step === 'string' || Array.isArray(step) ? (step as string | ResponseOutputItem[]) : [step as ResponseOutputItem], 'A step of the fake service', this.#ids);
-    return items.map((item) => (item.type === 'function_call' && item.id === undefined ? { id: this.#ids.next('fc'), ...item } : item));
+    const items = prepareOutput(
+      typeof step === 'string' || Array.isArray(step)
+        ? (step as string | ResponseOutputItem[])
+        : [step as ResponseOutputItem],
+      'A step of the fake service',
+      this.#ids,
+    );
+    return items.map((item) =>
+      item.type === 'function_call' && item.id === undefined ? { id: this.#ids.next('fc'), ...item } : item,
+    );
   }
 
   #now(): number {
@@ -180,7 +238,12 @@ function record({ method, url, headers, text }: HttpRequest): RecordedRequest {
     method: method.toUpperCase(),
     path: url.pathname.replace(/\/+$/u, ''),
     query: Object.fromEntries(url.searchParams),
-    headers: { ...headers, ...(authorization === undefined ? undefined : { authorization: authorization.replace(/(?<=^\S+\s+)\S+$/u, '***') }) },
+    headers: {
+      ...headers,
+      ...(authorization === undefined
+        ? undefined
+        : { authorization: authorization.replace(/(?<=^\S+\s+)\S+$/u, '***') }),
+    },
     body: parsed(text),
   };
 }
@@ -193,25 +256,50 @@ function parsed(text: string): unknown {
   }
 }
 
-function allow(method: string, handlers: Readonly<Record<string, () => Answer | Promise<Answer>>>): Answer | Promise<Answer> {
+function allow(
+  method: string,
+  handlers: Readonly<Record<string, () => Answer | Promise<Answer>>>,
+): Answer | Promise<Answer> {
   const handler = handlers[method];
   if (handler === undefined) throw new ApiRefusal(`Not allowed to ${method} on this URL.`, { status: 405 });
   return handler();
 }
 
 function faultAnswer({ breaking }: RequestFaults): Answer | undefined {
-  if (breaking?.kind === 'status') return json(breaking.status, breaking.body ?? errorBody(breaking.status), breaking.headers);
-  if (breaking?.kind === 'html') return { status: 502, headers: { 'content-type': 'text/html' }, body: '<html><body><h1>502 Bad Gateway</h1></body></html>' };
+  if (breaking?.kind === 'status')
+    return json(breaking.status, breaking.body ?? errorBody(breaking.status), breaking.headers);
+  if (breaking?.kind === 'html')
+    return {
+      status: 502,
+      headers: { 'content-type': 'text/html' },
+      body: '<html><body><h1>502 Bad Gateway</h1></body></html>',
+    };
   return undefined;
 }
 
 function errorBody(status: number): object {
-  const codes: Readonly<Record<number, string>> = { 401: 'invalid_api_key', 429: 'rate_limit_exceeded', 500: 'server_error', 503: 'server_is_overloaded' };
-  return { error: { message: `The service answers with status ${status}.`, type: status === 429 ? 'requests' : status >= 500 ? 'server_error' : 'invalid_request_error', param: null, code: codes[status] ?? null } };
+  const codes: Readonly<Record<number, string>> = {
+    401: 'invalid_api_key',
+    429: 'rate_limit_exceeded',
+    500: 'server_error',
+    503: 'server_is_overloaded',
+  };
+  return {
+    error: {
+      message: `The service answers with status ${status}.`,
+      type: status === 429 ? 'requests' : status >= 500 ? 'server_error' : 'invalid_request_error',
+      param: null,
+      code: codes[status] ?? null,
+    },
+  };
 }
 
 function json(status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Answer {
-  return { status, headers: { 'content-type': 'application/json', ...headers }, body: typeof body === 'string' ? body : JSON.stringify(body) };
+  return {
+    status,
+    headers: { 'content-type': 'application/json', ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  };
 }
 
 function serviceHeaders(number: number): Record<string, string> {

@@ -11,7 +11,11 @@ import type { Span } from '../tracing/types.ts';
 type ModelStream = AsyncGenerator<ResponseStreamEvent, ResponseMetadata | void>;
 
 /** Runs one plain call in a generation span of its own. */
-export async function inGenerationSpan(model: string, request: ModelRequest, call: () => Promise<ModelResponse>): Promise<ModelResponse> {
+export async function inGenerationSpan(
+  model: string,
+  request: ModelRequest,
+  call: () => Promise<ModelResponse>,
+): Promise<ModelResponse> {
   const span = start(model, request);
   if (span === undefined) return call();
   try {
@@ -45,7 +49,8 @@ async function* recorded(span: Span<'generation'>, request: ModelRequest, stream
       }
       const event = step.value;
       // Before the consumer sees the event: it may stop there.
-      if (event.type === 'response.completed') record(span, request, { output: event.response.output, usage: toUsage({ ...event.response.usage }) });
+      if (event.type === 'response.completed')
+        record(span, request, { output: event.response.output, usage: toUsage({ ...event.response.usage }) });
       yield event;
     }
   } catch (error) {
@@ -58,11 +63,26 @@ async function* recorded(span: Span<'generation'>, request: ModelRequest, stream
 
 function start(model: string, request: ModelRequest): Span<'generation'> | undefined {
   const data = showsData(request);
-  const input = request.systemInstructions === undefined ? [...request.input] : [{ role: 'system', content: request.systemInstructions }, ...request.input];
-  return startModelSpan({ type: 'generation', model, modelConfig: settingsToTrace(request.modelSettings, data), ...(data ? { input } : undefined) }, request);
+  const input =
+    request.systemInstructions === undefined
+      ? [...request.input]
+      : [{ role: 'system', content: request.systemInstructions }, ...request.input];
+  return startModelSpan(
+    {
+      type: 'generation',
+      model,
+      modelConfig: settingsToTrace(request.modelSettings, data),
+      ...(data ? { input } : undefined),
+    },
+    request,
+  );
 }
 
-function record(span: Span<'generation'>, request: ModelRequest, response: { output: readonly ResponseOutputItem[]; usage: ModelResponse['usage'] }): void {
+function record(
+  span: Span<'generation'>,
+  request: ModelRequest,
+  response: { output: readonly ResponseOutputItem[]; usage: ModelResponse['usage'] },
+): void {
   if (showsData(request)) span.spanData.output = [...response.output];
   span.spanData.usage = usageToTrace(response.usage);
 }
@@ -70,7 +90,10 @@ function record(span: Span<'generation'>, request: ModelRequest, response: { out
 /** What a scripted failure was; an aborted call did not fail. */
 function fail(span: Span<'generation'>, request: ModelRequest, error: unknown): void {
   if (request.signal?.aborted) return;
-  failSpan(span, { message: 'Error', data: { name: nameOf(error), message: modelErrorText(error, showsData(request)) } });
+  failSpan(span, {
+    message: 'Error',
+    data: { name: nameOf(error), message: modelErrorText(error, showsData(request)) },
+  });
 }
 
 function nameOf(error: unknown): string {

@@ -60,7 +60,11 @@ function offlineOutput(request: ModelRequest): ResponseOutputItem[] {
   const { modelSettings, input } = request;
   const next = plan({
     items: input,
-    tools: request.tools.map((tool) => ({ name: tool.name, description: tool.description, parameters: tool.paramsJsonSchema })),
+    tools: request.tools.map((tool) => ({
+      name: tool.name,
+      description: tool.description,
+      parameters: tool.paramsJsonSchema,
+    })),
     toolChoice: modelSettings.toolChoice ?? undefined,
     parallel: modelSettings.parallelToolCalls !== false,
     outputSchema: request.outputSchema?.schema,
@@ -68,7 +72,14 @@ function offlineOutput(request: ModelRequest): ResponseOutputItem[] {
   // Ids from the place in the conversation: the same in every process, and no two in one session.
   const id = (text: string): string => `offline_${sha256Hex(`${input.length}:${text}`).slice(0, 16)}`;
   if (next.type === 'text') {
-    const message = { id: `msg_${id(next.text)}`, type: 'message', role: 'assistant', status: 'completed', content: [{ type: 'output_text', text: next.text, annotations: [], logprobs: [] }], provider_data: { model: 'offline', usage_estimated: true } };
+    const message = {
+      id: `msg_${id(next.text)}`,
+      type: 'message',
+      role: 'assistant',
+      status: 'completed',
+      content: [{ type: 'output_text', text: next.text, annotations: [], logprobs: [] }],
+      provider_data: { model: 'offline', usage_estimated: true },
+    };
     return [message as unknown as ResponseOutputItem];
   }
   return next.calls.map(({ name, args }) => {
@@ -80,7 +91,11 @@ function offlineOutput(request: ModelRequest): ResponseOutputItem[] {
 /** About four characters a token. */
 function estimate(request: ModelRequest, output: readonly ResponseOutputItem[]): ModelResponse['usage'] {
   const tokens = (value: unknown): number => Math.ceil(JSON.stringify(value).length / 4);
-  const inputTokens = tokens([request.systemInstructions ?? '', request.input, request.tools.map((tool) => [tool.name, tool.description, tool.paramsJsonSchema])]);
+  const inputTokens = tokens([
+    request.systemInstructions ?? '',
+    request.input,
+    request.tools.map((tool) => [tool.name, tool.description, tool.paramsJsonSchema]),
+  ]);
   const outputTokens = tokens(output);
   return toUsage({ inputTokens, outputTokens, totalTokens: inputTokens + outputTokens });
 }
@@ -88,5 +103,7 @@ function estimate(request: ModelRequest, output: readonly ResponseOutputItem[]):
 function tellOnce(): void {
   if (noticed) return;
   noticed = true;
-  globalThis.console.error('OfflineModel: no model is asked, tools are picked by the words of the request. For a real one set OPENAI_API_KEY and give the agent a model name.');
+  globalThis.console.error(
+    'OfflineModel: no model is asked, tools are picked by the words of the request. For a real one set OPENAI_API_KEY and give the agent a model name.',
+  );
 }

@@ -3,7 +3,13 @@ import type { ResponseStreamEvent } from '../items/wire.ts';
 type Event = Readonly<Record<string, unknown>> & { readonly type: string };
 type Item = Readonly<Record<string, unknown>>;
 
-const ends: ReadonlySet<string> = new Set(['response.completed', 'response.failed', 'response.incomplete', 'error', 'response.error']);
+const ends: ReadonlySet<string> = new Set([
+  'response.completed',
+  'response.failed',
+  'response.incomplete',
+  'error',
+  'response.error',
+]);
 
 /**
  * Checks order, indexes and the terminal event of a stream.
@@ -22,7 +28,13 @@ export function assertResponseStream(events: Iterable<ResponseStreamEvent>): voi
 }
 
 /** One output item while it streams. */
-interface Slot { readonly type: unknown; readonly id: unknown; done: Item | undefined; readonly open: Map<string, string>; readonly closed: Map<string, string> }
+interface Slot {
+  readonly type: unknown;
+  readonly id: unknown;
+  done: Item | undefined;
+  readonly open: Map<string, string>;
+  readonly closed: Map<string, string>;
+}
 
 class Grammar {
   #count = 0;
@@ -35,7 +47,11 @@ class Grammar {
   take(event: Event): void {
     const { type } = event;
     this.#check(this.#ended === undefined, event, `comes after ${this.#ended}`);
-    this.#check(this.#count > 0 || type === 'response.created' || ends.has(type), event, 'is the first event, which must be response.created');
+    this.#check(
+      this.#count > 0 || type === 'response.created' || ends.has(type),
+      event,
+      'is the first event, which must be response.created',
+    );
     this.#check(this.#count === 0 || type !== 'response.created', event, 'comes twice');
     this.#checkSequence(event);
     this.#count += 1;
@@ -46,12 +62,17 @@ class Grammar {
   }
 
   end(): void {
-    if (this.#ended === undefined) throw new Error(`The stream ended after ${this.#count} events without a terminal event.`);
+    if (this.#ended === undefined)
+      throw new Error(`The stream ended after ${this.#count} events without a terminal event.`);
   }
 
   #checkSequence(event: Event): void {
     const number = event['sequence_number'];
-    this.#check(typeof number === 'number' && number > this.#sequence, event, `has sequence_number ${String(number)} after ${this.#sequence}`);
+    this.#check(
+      typeof number === 'number' && number > this.#sequence,
+      event,
+      `has sequence_number ${String(number)} after ${this.#sequence}`,
+    );
     this.#sequence = number as number;
   }
 
@@ -60,11 +81,21 @@ class Grammar {
     const item = event['item'] as Item;
     this.#check(!this.#slots.has(index), event, `adds output_index ${index} again`);
     this.#check(index === this.#slots.size, event, `adds output_index ${index} where ${this.#slots.size} is next`);
-    this.#check(item['id'] === undefined || !this.#ids.has(item['id']), event, `adds the item id ${String(item['id'])} again`);
+    this.#check(
+      item['id'] === undefined || !this.#ids.has(item['id']),
+      event,
+      `adds the item id ${String(item['id'])} again`,
+    );
     this.#check(!this.#objects.has(item), event, 'shares its item with another event');
     this.#ids.add(item['id']);
     this.#objects.add(item);
-    this.#slots.set(index, { type: item['type'], id: item['id'] ?? item['call_id'], done: undefined, open: new Map(), closed: new Map() });
+    this.#slots.set(index, {
+      type: item['type'],
+      id: item['id'] ?? item['call_id'],
+      done: undefined,
+      open: new Map(),
+      closed: new Map(),
+    });
   }
 
   #done(event: Event): void {
@@ -83,7 +114,11 @@ class Grammar {
   /** Deltas add up to what their done event says, and that to what the item says. */
   #content(event: Event): void {
     const slot = this.#slot(event);
-    this.#check(event['item_id'] === undefined || event['item_id'] === slot.id, event, `has item_id ${String(event['item_id'])}, its item ${String(slot.id)}`);
+    this.#check(
+      event['item_id'] === undefined || event['item_id'] === slot.id,
+      event,
+      `has item_id ${String(event['item_id'])}, its item ${String(slot.id)}`,
+    );
     const match = /^response\.(.*)\.(delta|done)$/u.exec(event.type);
     if (match === null || event.type.startsWith('response.content_part') || event.type.includes('_part.')) return;
     const key = `${match[1]}:${String(event['content_index'] ?? event['summary_index'] ?? 0)}`;
@@ -92,7 +127,9 @@ class Grammar {
       slot.open.set(key, (slot.open.get(key) ?? '') + String(event['delta']));
       return;
     }
-    const text = ['text', 'refusal', 'arguments', 'input', 'diff', 'code'].map((name) => event[name]).find((value) => typeof value === 'string') as string | undefined;
+    const text = ['text', 'refusal', 'arguments', 'input', 'diff', 'code']
+      .map((name) => event[name])
+      .find((value) => typeof value === 'string') as string | undefined;
     this.#check(text === undefined || text === (slot.open.get(key) ?? ''), event, 'says another text than its deltas');
     slot.open.delete(key);
     slot.closed.set(key, text ?? '');
@@ -103,7 +140,14 @@ class Grammar {
     for (const [key, text] of slot.closed) {
       const [kind, index] = key.split(':') as [string, string];
       const part = content[Number(index)];
-      const said = kind === 'function_call_arguments' ? item['arguments'] : kind === 'output_text' ? part?.['text'] : kind === 'refusal' ? part?.['refusal'] : text;
+      const said =
+        kind === 'function_call_arguments'
+          ? item['arguments']
+          : kind === 'output_text'
+            ? part?.['text']
+            : kind === 'refusal'
+              ? part?.['refusal']
+              : text;
       this.#check(said === text, event, `says another text than ${kind}.done`);
     }
   }
@@ -116,10 +160,18 @@ class Grammar {
     const open = [...this.#slots].find(([, slot]) => slot.done === undefined);
     this.#check(open === undefined, event, `comes while output_index ${open?.[0]} is not done`);
     if (output === undefined || output.length === 0) return;
-    this.#check(output.length === this.#slots.size, event, `has ${output.length} items, the stream had ${this.#slots.size}`);
+    this.#check(
+      output.length === this.#slots.size,
+      event,
+      `has ${output.length} items, the stream had ${this.#slots.size}`,
+    );
     for (const [index, item] of output.entries()) {
       const slot = this.#slots.get(index);
-      this.#check(item['type'] === slot?.type && (item['id'] ?? item['call_id']) === slot?.id, event, `has another item at index ${index} than the stream`);
+      this.#check(
+        item['type'] === slot?.type && (item['id'] ?? item['call_id']) === slot?.id,
+        event,
+        `has another item at index ${index} than the stream`,
+      );
       this.#check(!this.#objects.has(item), event, `shares item ${index} with another event`);
     }
   }

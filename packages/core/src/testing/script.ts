@@ -8,7 +8,13 @@ import type { DrawnId } from './builders.ts';
 import { ModelScriptError } from './script-error.ts';
 
 /** One model call: text, output items, a whole step, an error, or a function of the call. */
-export type ModelStep = string | ResponseOutputItem | readonly ResponseOutputItem[] | StepOptions | Error | ((call: ModelCall) => MaybePromise<ModelStep>);
+export type ModelStep =
+  | string
+  | ResponseOutputItem
+  | readonly ResponseOutputItem[]
+  | StepOptions
+  | Error
+  | ((call: ModelCall) => MaybePromise<ModelStep>);
 
 export interface StepOptions {
   output?: string | readonly ResponseOutputItem[] | undefined;
@@ -34,7 +40,11 @@ export interface StepOptions {
 }
 
 /** A call as it was made: input and settings are snapshots. */
-export interface ModelCall { readonly index: number; readonly stream: boolean; readonly request: ModelRequest }
+export interface ModelCall {
+  readonly index: number;
+  readonly stream: boolean;
+  readonly request: ModelRequest;
+}
 
 /** A step that was checked and detached from what the caller holds. */
 export type PreparedStep = ((call: ModelCall) => MaybePromise<ModelStep>) | PreparedAnswer;
@@ -67,8 +77,10 @@ export function prepareStep(step: ModelStep, name: string, ids: ScriptIds): Prep
   if (typeof step === 'function') return step;
   if (typeof step === 'string') return { output: prepareOutput(step, name, ids) };
   if (step instanceof Error) return { output: [], failure: { error: step } };
-  if (typeof step !== 'object' || step === null) throw invalid(name, 'is not a step: give text, output items, step options, an error or a function');
-  if (Array.isArray(step) || 'type' in step) return { output: prepareOutput((Array.isArray(step) ? step : [step]) as ResponseOutputItem[], name, ids) };
+  if (typeof step !== 'object' || step === null)
+    throw invalid(name, 'is not a step: give text, output items, step options, an error or a function');
+  if (Array.isArray(step) || 'type' in step)
+    return { output: prepareOutput((Array.isArray(step) ? step : [step]) as ResponseOutputItem[], name, ids) };
   const options = step as StepOptions;
   checkStepOptions(options, name);
   const { output, error, ...rest } = options;
@@ -81,10 +93,15 @@ export function prepareStep(step: ModelStep, name: string, ids: ScriptIds): Prep
   };
 }
 
-export function prepareOutput(output: string | readonly ResponseOutputItem[], name: string, ids: ScriptIds): ResponseOutputItem[] {
+export function prepareOutput(
+  output: string | readonly ResponseOutputItem[],
+  name: string,
+  ids: ScriptIds,
+): ResponseOutputItem[] {
   const items: readonly ResponseOutputItem[] = typeof output === 'string' ? [text(output)] : output;
   return items.map((item, index) => {
-    if (typeof item !== 'object' || item === null || typeof item.type !== 'string') throw invalid(name, `has no output item at index ${index}: an object with a type is needed`);
+    if (typeof item !== 'object' || item === null || typeof item.type !== 'string')
+      throw invalid(name, `has no output item at index ${index}: an object with a type is needed`);
     const copy = copyItem(item, `output[${index}]`, name);
     const drawn = drawnIdOf(item);
     if (drawn === 'call') (copy as { call_id: string }).call_id = ids.next('call');
@@ -112,11 +129,18 @@ const members: Readonly<Record<keyof StepOptions, readonly [what: string, test: 
   responseId: ['a string or null', (value) => value === null || isText(value)],
   requestId: ['a string', isText],
   rawUsage: ['an object', isRecord],
-  chunk: ["an integer of at least 1 or 'word'", (value) => value === 'word' || (nonNegativeInteger(value) && value !== 0)],
+  chunk: [
+    "an integer of at least 1 or 'word'",
+    (value) => value === 'word' || (nonNegativeInteger(value) && value !== 0),
+  ],
   delayMs: ['a number of at least 0', (value) => typeof value === 'number' && value >= 0 && Number.isFinite(value)],
   error: ['anything', () => true],
   failAfterEvents: ['an integer of at least 0', nonNegativeInteger],
-  events: ['iterable', (value) => typeof value === 'object' && value !== null && (Symbol.iterator in value || Symbol.asyncIterator in value)],
+  events: [
+    'iterable',
+    (value) =>
+      typeof value === 'object' && value !== null && (Symbol.iterator in value || Symbol.asyncIterator in value),
+  ],
 };
 
 function checkStepOptions(step: StepOptions, name: string): void {
@@ -128,8 +152,10 @@ function checkStepOptions(step: StepOptions, name: string): void {
     }
     if (value !== undefined && !member[1](value)) throw invalid(name, `has a wrong '${key}': it must be ${member[0]}`);
   }
-  if (step.failAfterEvents !== undefined && step.error === undefined) throw invalid(name, "has 'failAfterEvents' without 'error'");
-  if (step.events !== undefined && step.error !== undefined && step.failAfterEvents === undefined) throw invalid(name, "has 'error' together with 'events', but no 'failAfterEvents'");
+  if (step.failAfterEvents !== undefined && step.error === undefined)
+    throw invalid(name, "has 'failAfterEvents' without 'error'");
+  if (step.events !== undefined && step.error !== undefined && step.failAfterEvents === undefined)
+    throw invalid(name, "has 'error' together with 'events', but no 'failAfterEvents'");
   if (step.events !== undefined && step.output !== undefined) throw invalid(name, "has both 'events' and 'output'");
 }
 

@@ -72,7 +72,10 @@ export class ScriptedModel implements Model, Disposable {
   assertDone(): void {
     const { remaining } = this;
     if (remaining === 0) return;
-    throw new ModelScriptError(`${remaining} of ${this.#added} steps of the scripted model ${remaining === 1 ? 'was' : 'were'} not used (${this.#calls.length} calls were made).`, { code: 'unconsumed_model_steps' });
+    throw new ModelScriptError(
+      `${remaining} of ${this.#added} steps of the scripted model ${remaining === 1 ? 'was' : 'were'} not used (${this.#calls.length} calls were made).`,
+      { code: 'unconsumed_model_steps' },
+    );
   }
 
   [Symbol.dispose](): void {
@@ -93,7 +96,8 @@ export class ScriptedModel implements Model, Disposable {
     const step = await this.#next(request, false);
     if (step.failure !== undefined) throw step.failure.error;
     const metadata = metadataOf(step, request);
-    if (step.events !== undefined) return { ...(await collectStream(exactStream(step, request.signal), undefined, request.signal)), ...metadata };
+    if (step.events !== undefined)
+      return { ...(await collectStream(exactStream(step, request.signal), undefined, request.signal)), ...metadata };
     return { ...this.#response(step), ...metadata };
   }
 
@@ -104,7 +108,10 @@ export class ScriptedModel implements Model, Disposable {
     if (limit === 0) throw step.failure?.error;
     if (step.events !== undefined) {
       yield* exactStream(step, signal);
-      return { ...metadataOf(step, request), ...(step.usage === undefined ? undefined : { usage: toUsage(step.usage) }) };
+      return {
+        ...metadataOf(step, request),
+        ...(step.usage === undefined ? undefined : { usage: toUsage(step.usage) }),
+      };
     }
     const response = this.#response(step);
     let count = 0;
@@ -124,17 +131,25 @@ export class ScriptedModel implements Model, Disposable {
     const call = this.#record(request, stream);
     let step = this.#steps[this.#taken];
     if (step === undefined) {
-      throw new ModelScriptError(`The scripted model has no step for call ${call.index + 1}: it was given ${this.#added}. Add a step, or find out why the run called again.`, { code: 'unexpected_model_call', callIndex: call.index });
+      throw new ModelScriptError(
+        `The scripted model has no step for call ${call.index + 1}: it was given ${this.#added}. Add a step, or find out why the run called again.`,
+        { code: 'unexpected_model_call', callIndex: call.index },
+      );
     }
     this.#taken += 1;
-    while (typeof step === 'function') step = prepareStep(await step(call), `What the step of call ${call.index + 1} returned`, this.#ids);
+    while (typeof step === 'function')
+      step = prepareStep(await step(call), `What the step of call ${call.index + 1} returned`, this.#ids);
     if (step.delayMs !== undefined) await delay(step.delayMs, request.signal);
     throwIfAborted(request.signal);
     return step;
   }
 
   #record(request: ModelRequest, stream: boolean): ModelCall {
-    const snapshot = { ...request, input: plainCopy(request.input, 'input'), modelSettings: plainCopy(request.modelSettings, 'modelSettings') };
+    const snapshot = {
+      ...request,
+      input: plainCopy(request.input, 'input'),
+      modelSettings: plainCopy(request.modelSettings, 'modelSettings'),
+    };
     const call: ModelCall = { index: this.#calls.length, stream, request: snapshot };
     this.#calls.push(call);
     return call;
@@ -161,12 +176,17 @@ export class ScriptedModel implements Model, Disposable {
 function metadataOf(step: PreparedAnswer, request: ModelRequest): Pick<ModelResponse, 'requestId' | 'rawUsage'> {
   return {
     ...(step.requestId === undefined ? undefined : { requestId: step.requestId }),
-    ...(step.rawUsage !== undefined && request.modelSettings.preserveRawUsage === true ? { rawUsage: structuredClone(step.rawUsage) } : undefined),
+    ...(step.rawUsage !== undefined && request.modelSettings.preserveRawUsage === true
+      ? { rawUsage: structuredClone(step.rawUsage) }
+      : undefined),
   };
 }
 
 /** Exact events, as they are; the iterator is closed however the stream ends. */
-async function* exactStream(step: PreparedAnswer, signal: AbortSignal | undefined): AsyncGenerator<ResponseStreamEvent, void> {
+async function* exactStream(
+  step: PreparedAnswer,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<ResponseStreamEvent, void> {
   const limit = step.failure === undefined ? Infinity : (step.failAfterEvents ?? 0);
   let count = 0;
   for await (const event of step.events ?? []) {

@@ -27,7 +27,11 @@ const idPrefixes: Readonly<Record<string, string>> = { message: 'msg', function_
 /** Refuses input that the API refuses; `known` are the items of the conversation before it. */
 export function checkInput(input: unknown, known: readonly object[]): void {
   if (input === undefined || typeof input === 'string') return;
-  if (!Array.isArray(input)) throw new ApiRefusal("Invalid type for 'input': expected one of a string or an array.", { param: 'input', code: 'invalid_type' });
+  if (!Array.isArray(input))
+    throw new ApiRefusal("Invalid type for 'input': expected one of a string or an array.", {
+      param: 'input',
+      code: 'invalid_type',
+    });
   const items = input as readonly Item[];
   for (const [index, item] of items.entries()) checkItem(item, `input[${index}]`);
   checkIds(items);
@@ -36,19 +40,35 @@ export function checkInput(input: unknown, known: readonly object[]): void {
 }
 
 function checkItem(item: Item, path: string): void {
-  if (typeof item !== 'object' || item === null) throw new ApiRefusal(`Invalid type for '${path}': expected an object.`, { param: path, code: 'invalid_type' });
+  if (typeof item !== 'object' || item === null)
+    throw new ApiRefusal(`Invalid type for '${path}': expected an object.`, { param: path, code: 'invalid_type' });
   const type = kindOf(item);
   const allowed = itemMembers[type];
-  if (allowed === undefined && !otherKinds.has(type)) throw new ApiRefusal(`Invalid value: '${type}'.`, { param: `${path}.type`, code: 'invalid_value' });
-  const unknown = Object.keys(item).find((key) => (allowed === undefined ? neverMembers.includes(key) : !allowed.has(key)));
-  if (unknown !== undefined) throw new ApiRefusal(`Unknown parameter: '${path}.${unknown}'.`, { param: `${path}.${unknown}`, code: 'unknown_parameter' });
+  if (allowed === undefined && !otherKinds.has(type))
+    throw new ApiRefusal(`Invalid value: '${type}'.`, { param: `${path}.type`, code: 'invalid_value' });
+  const unknown = Object.keys(item).find((key) =>
+    allowed === undefined ? neverMembers.includes(key) : !allowed.has(key),
+  );
+  if (unknown !== undefined)
+    throw new ApiRefusal(`Unknown parameter: '${path}.${unknown}'.`, {
+      param: `${path}.${unknown}`,
+      code: 'unknown_parameter',
+    });
   const prefix = idPrefixes[type];
   const { id } = item;
-  if (typeof id === 'string' && prefix !== undefined && !id.startsWith(prefix)) throw new ApiRefusal(`Invalid '${path}.id': '${id}'. Expected an ID that begins with '${prefix}'.`, { param: `${path}.id`, code: 'invalid_value' });
+  if (typeof id === 'string' && prefix !== undefined && !id.startsWith(prefix))
+    throw new ApiRefusal(`Invalid '${path}.id': '${id}'. Expected an ID that begins with '${prefix}'.`, {
+      param: `${path}.id`,
+      code: 'invalid_value',
+    });
   if (type === 'message') checkContent(item, path);
   if (type.startsWith('function_call')) {
     for (const key of type === 'function_call' ? ['call_id', 'name', 'arguments'] : ['call_id', 'output']) {
-      if (item[key] === undefined) throw new ApiRefusal(`Missing required parameter: '${path}.${key}'.`, { param: `${path}.${key}`, code: 'missing_required_parameter' });
+      if (item[key] === undefined)
+        throw new ApiRefusal(`Missing required parameter: '${path}.${key}'.`, {
+          param: `${path}.${key}`,
+          code: 'missing_required_parameter',
+        });
     }
   }
 }
@@ -56,17 +76,30 @@ function checkItem(item: Item, path: string): void {
 function checkContent(item: Item, path: string): void {
   const { content, role } = item;
   if (typeof content === 'string') return;
-  if (!Array.isArray(content)) throw new ApiRefusal(`Missing required parameter: '${path}.content'.`, { param: `${path}.content`, code: 'missing_required_parameter' });
+  if (!Array.isArray(content))
+    throw new ApiRefusal(`Missing required parameter: '${path}.content'.`, {
+      param: `${path}.content`,
+      code: 'missing_required_parameter',
+    });
   for (const [index, part] of (content as Item[]).entries()) {
     const at = `${path}.content[${index}]`;
     const type = String(part['type']);
     const allowed = partMembers[type];
     const isOutput = type === 'output_text' || type === 'refusal';
-    if (allowed === undefined || isOutput !== (role === 'assistant')) throw new ApiRefusal(`Invalid value: '${type}'.`, { param: `${at}.type`, code: 'invalid_value' });
+    if (allowed === undefined || isOutput !== (role === 'assistant'))
+      throw new ApiRefusal(`Invalid value: '${type}'.`, { param: `${at}.type`, code: 'invalid_value' });
     const unknown = Object.keys(part).find((key) => !allowed.has(key));
-    if (unknown !== undefined) throw new ApiRefusal(`Unknown parameter: '${at}.${unknown}'.`, { param: `${at}.${unknown}`, code: 'unknown_parameter' });
+    if (unknown !== undefined)
+      throw new ApiRefusal(`Unknown parameter: '${at}.${unknown}'.`, {
+        param: `${at}.${unknown}`,
+        code: 'unknown_parameter',
+      });
     const sources = ['file_data', 'file_id', 'file_url'].filter((key) => part[key] !== undefined && part[key] !== null);
-    if (type === 'input_file' && sources.length > 1) throw new ApiRefusal(`Mutually exclusive parameters: '${at}.${sources[0]}' and '${at}.${sources[1]}'.`, { param: at, code: 'mutually_exclusive_parameters' });
+    if (type === 'input_file' && sources.length > 1)
+      throw new ApiRefusal(`Mutually exclusive parameters: '${at}.${sources[0]}' and '${at}.${sources[1]}'.`, {
+        param: at,
+        code: 'mutually_exclusive_parameters',
+      });
   }
 }
 
@@ -74,7 +107,11 @@ function checkIds(items: readonly Item[]): void {
   const seen = new Set<unknown>();
   for (const { id, type } of items) {
     if (typeof id !== 'string' || type === 'item_reference') continue;
-    if (seen.has(id)) throw new ApiRefusal(`Duplicate item found with id ${id}. Remove duplicate items from your input and try again.`, { param: 'input' });
+    if (seen.has(id))
+      throw new ApiRefusal(
+        `Duplicate item found with id ${id}. Remove duplicate items from your input and try again.`,
+        { param: 'input' },
+      );
     seen.add(id);
   }
 }
@@ -82,19 +119,35 @@ function checkIds(items: readonly Item[]): void {
 /** Every call has its output and every output its call, in this input or before it. */
 function checkCalls(items: readonly Item[], known: readonly Item[]): void {
   const all = [...known, ...items];
-  const idsOf = (type: string): ReadonlySet<unknown> => new Set(all.filter((item) => item['type'] === type).map((item) => item['call_id']));
+  const idsOf = (type: string): ReadonlySet<unknown> =>
+    new Set(all.filter((item) => item['type'] === type).map((item) => item['call_id']));
   const calls = idsOf('function_call');
   const outputs = idsOf('function_call_output');
-  for (const callId of outputs) if (!calls.has(callId)) throw new ApiRefusal(`No tool call found for function call output with call_id ${String(callId)}.`, { param: 'input' });
-  for (const callId of calls) if (!outputs.has(callId)) throw new ApiRefusal(`No tool output found for function call ${String(callId)}.`, { param: 'input' });
+  for (const callId of outputs)
+    if (!calls.has(callId))
+      throw new ApiRefusal(`No tool call found for function call output with call_id ${String(callId)}.`, {
+        param: 'input',
+      });
+  for (const callId of calls)
+    if (!outputs.has(callId))
+      throw new ApiRefusal(`No tool output found for function call ${String(callId)}.`, { param: 'input' });
 }
 
 function checkReasoning(items: readonly Item[]): void {
   for (const [index, item] of items.entries()) {
     if (item['type'] !== 'reasoning') continue;
     const next = items[index + 1];
-    const follows = next !== undefined && next['role'] !== 'user' && next['role'] !== 'system' && next['role'] !== 'developer' && !String(next['type']).endsWith('_output');
-    if (!follows) throw new ApiRefusal(`Item '${String(item['id'])}' of type 'reasoning' was provided without its required following item.`, { param: 'input' });
+    const follows =
+      next !== undefined &&
+      next['role'] !== 'user' &&
+      next['role'] !== 'system' &&
+      next['role'] !== 'developer' &&
+      !String(next['type']).endsWith('_output');
+    if (!follows)
+      throw new ApiRefusal(
+        `Item '${String(item['id'])}' of type 'reasoning' was provided without its required following item.`,
+        { param: 'input' },
+      );
   }
 }
 

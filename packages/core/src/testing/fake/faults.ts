@@ -8,7 +8,11 @@ export interface RequestFaults {
   readonly breaking: Exclude<Fault, Kind<'delay' | 'slow'>> | undefined;
 }
 
-interface Injected { readonly fault: Fault; seen: number; left: number }
+interface Injected {
+  readonly fault: Fault;
+  seen: number;
+  left: number;
+}
 
 /** What was injected and is not used up, in order. */
 export class FaultList {
@@ -53,5 +57,7 @@ function fits({ on }: Fault, request: RecordedRequest): boolean {
 
 /** How an interrupted socket reaches the client. */
 export function socketError(message: string, code: string): TypeError {
-  return new TypeError(message, { cause: Object.assign(new Error(code === 'ECONNREFUSED' ? 'connect ECONNREFUSED' : 'other side closed'), { code }) });
+  return new TypeError(message, {
+    cause: Object.assign(new Error(code === 'ECONNREFUSED' ? 'connect ECONNREFUSED' : 'other side closed'), { code }),
+  });
 }

@@ -1,7 +1,16 @@
 import type { Answer } from './types.ts';
 
 /** A request of `fetch` as text. */
-export async function readRequest(input: string | URL | Request, init: RequestInit | undefined): Promise<{ method: string; url: URL; headers: Record<string, string>; text: string; signal: AbortSignal | undefined }> {
+export async function readRequest(
+  input: string | URL | Request,
+  init: RequestInit | undefined,
+): Promise<{
+  method: string;
+  url: URL;
+  headers: Record<string, string>;
+  text: string;
+  signal: AbortSignal | undefined;
+}> {
   // Requests of other realms and strings alike.
   const request = new Request(input as string, init);
   return {

@@ -2,8 +2,17 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Answer } from './types.ts';
 
-export type Handler = (request: { method: string; url: URL; headers: Record<string, string>; text: string; signal: AbortSignal }) => Promise<Answer>;
-export interface FakeServer extends AsyncDisposable { readonly baseURL: string; close(): Promise<void> }
+export type Handler = (request: {
+  method: string;
+  url: URL;
+  headers: Record<string, string>;
+  text: string;
+  signal: AbortSignal;
+}) => Promise<Answer>;
+export interface FakeServer extends AsyncDisposable {
+  readonly baseURL: string;
+  close(): Promise<void>;
+}
 
 /** The fake service as a server of this machine. Node-like runtimes. */
 export async function listen(handle: Handler, port: number): Promise<FakeServer> {
@@ -20,7 +29,11 @@ export async function listen(handle: Handler, port: number): Promise<FakeServer>
     server.closeAllConnections();
     return new Promise((resolve) => server.close(() => resolve()));
   };
-  return { baseURL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, close, [Symbol.asyncDispose]: close };
+  return {
+    baseURL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    close,
+    [Symbol.asyncDispose]: close,
+  };
 }
 
 async function answer(request: IncomingMessage, response: ServerResponse, handle: Handler): Promise<void> {
@@ -28,9 +41,24 @@ async function answer(request: IncomingMessage, response: ServerResponse, handle
   response.once('close', () => gone.abort());
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
-  const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : (value ?? '')]));
+  const headers = Object.fromEntries(
+    Object.entries(request.headers).map(([name, value]) => [
+      name,
+      Array.isArray(value) ? value.join(', ') : (value ?? ''),
+    ]),
+  );
   const url = new URL(request.url ?? '/', 'http://127.0.0.1');
-  const { status, headers: sent, body } = await handle({ method: request.method ?? 'GET', url, headers, text: Buffer.concat(chunks).toString('utf8'), signal: gone.signal });
+  const {
+    status,
+    headers: sent,
+    body,
+  } = await handle({
+    method: request.method ?? 'GET',
+    url,
+    headers,
+    text: Buffer.concat(chunks).toString('utf8'),
+    signal: gone.signal,
+  });
   response.writeHead(status, sent);
   for await (const chunk of typeof body === 'string' ? [body] : body) {
     if (gone.signal.aborted) return;

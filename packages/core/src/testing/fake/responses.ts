@@ -11,10 +11,19 @@ import type { Fault } from './types.ts';
 type Loose = Record<string, unknown>;
 type Terminal = Extract<Fault, { kind: 'terminal' }>;
 /** A response that was made, and how it is streamed. */
-export interface MadeResponse { readonly response: Loose; readonly events: () => Iterable<ResponseStreamEvent> }
+export interface MadeResponse {
+  readonly response: Loose;
+  readonly events: () => Iterable<ResponseStreamEvent>;
+}
 /** A request that was not refused. */
-export interface AcceptedRequest { readonly body: Body; readonly items: readonly object[] }
-interface Stored { readonly response: Loose; readonly items: readonly object[] }
+export interface AcceptedRequest {
+  readonly body: Body;
+  readonly items: readonly object[];
+}
+interface Stored {
+  readonly response: Loose;
+  readonly items: readonly object[];
+}
 
 /** `/v1/responses`: makes and keeps responses. */
 export class ResponseStore {
@@ -27,14 +36,27 @@ export class ResponseStore {
   /** @throws ApiRefusal */
   accept(body: Body, strict: boolean, models: readonly string[] | undefined): AcceptedRequest {
     const before = this.#before(body['previous_response_id']);
-    if (body['conversation'] !== undefined && body['conversation'] !== null) throw new ApiRefusal('Conversation not found.', { status: 404, param: 'conversation', code: 'conversation_not_found' });
+    if (body['conversation'] !== undefined && body['conversation'] !== null)
+      throw new ApiRefusal('Conversation not found.', {
+        status: 404,
+        param: 'conversation',
+        code: 'conversation_not_found',
+      });
     if (strict) checkRequest(body, before, models);
-    const input = typeof body['input'] === 'string' ? [{ role: 'user', content: body['input'] }] : ((body['input'] ?? []) as object[]);
+    const input =
+      typeof body['input'] === 'string'
+        ? [{ role: 'user', content: body['input'] }]
+        : ((body['input'] ?? []) as object[]);
     return { body, items: [...before, ...input] };
   }
 
   /** Without `output` it is what the offline model would answer. */
-  create({ body, items }: AcceptedRequest, given: readonly ResponseOutputItem[] | undefined, createdAt: number, terminal: Terminal | undefined): MadeResponse {
+  create(
+    { body, items }: AcceptedRequest,
+    given: readonly ResponseOutputItem[] | undefined,
+    createdAt: number,
+    terminal: Terminal | undefined,
+  ): MadeResponse {
     const output = given ?? this.#offline(body, items);
     const responseId = `resp_${String(++this.#count).padStart(4, '0')}`;
     const usage = this.#usage(body, items, output);
@@ -42,7 +64,10 @@ export class ResponseStore {
     const response = ending({ ...shell, status: 'completed', output, usage: usageToWire(usage) }, terminal);
     if (body['store'] !== false) this.#stored.set(responseId, { response, items: [...items, ...output] });
     const streamed = { output, usage, responseId };
-    return { response, events: () => eventsOf(synthesizeStream(streamed, { chunk: 'word', response: shell }), response, body) };
+    return {
+      response,
+      events: () => eventsOf(synthesizeStream(streamed, { chunk: 'word', response: shell }), response, body),
+    };
   }
 
   get(id: string): Loose {
@@ -64,7 +89,11 @@ export class ResponseStore {
   #before(id: unknown): readonly object[] {
     if (id === undefined || id === null) return [];
     const found = this.#stored.get(String(id));
-    if (found === undefined) throw new ApiRefusal(`Previous response with id '${String(id)}' not found.`, { param: 'previous_response_id', code: 'previous_response_not_found' });
+    if (found === undefined)
+      throw new ApiRefusal(`Previous response with id '${String(id)}' not found.`, {
+        param: 'previous_response_id',
+        code: 'previous_response_not_found',
+      });
     return found.items;
   }
 
@@ -73,13 +102,33 @@ export class ResponseStore {
     const tools = ((body['tools'] ?? []) as Body[]).filter((tool) => tool['type'] === 'function');
     const next = plan({
       items,
-      tools: tools.map((tool) => ({ name: String(tool['name']), description: String(tool['description'] ?? ''), parameters: (tool['parameters'] ?? {}) as Body })),
+      tools: tools.map((tool) => ({
+        name: String(tool['name']),
+        description: String(tool['description'] ?? ''),
+        parameters: (tool['parameters'] ?? {}) as Body,
+      })),
       toolChoice: body['tool_choice'],
       parallel: body['parallel_tool_calls'] !== false,
       outputSchema: format?.['type'] === 'json_schema' ? (format['schema'] as Body) : undefined,
     });
-    if (next.type === 'text') return [{ id: this.#ids.next('msg'), type: 'message', role: 'assistant', status: 'completed', content: [{ type: 'output_text', text: next.text, annotations: [], logprobs: [] }] }];
-    return next.calls.map(({ name, args }) => ({ type: 'function_call', id: this.#ids.next('fc'), call_id: this.#ids.next('call'), name, arguments: JSON.stringify(args), status: 'completed' }));
+    if (next.type === 'text')
+      return [
+        {
+          id: this.#ids.next('msg'),
+          type: 'message',
+          role: 'assistant',
+          status: 'completed',
+          content: [{ type: 'output_text', text: next.text, annotations: [], logprobs: [] }],
+        },
+      ];
+    return next.calls.map(({ name, args }) => ({
+      type: 'function_call',
+      id: this.#ids.next('fc'),
+      call_id: this.#ids.next('call'),
+      name,
+      arguments: JSON.stringify(args),
+      status: 'completed',
+    }));
   }
 
   /** About four characters a token; what a cache key has seen before counts as cached. */
@@ -92,11 +141,19 @@ export class ResponseStore {
     const inputTokens = tokens(text.length);
     const outputTokens = tokens(JSON.stringify(output).length);
     const cachedTokens = before !== undefined && text.startsWith(before) ? tokens(before.length) : 0;
-    return toUsage({ inputTokens, outputTokens, totalTokens: inputTokens + outputTokens, inputTokensDetails: { cachedTokens, cacheWriteTokens: 0 } });
+    return toUsage({
+      inputTokens,
+      outputTokens,
+      totalTokens: inputTokens + outputTokens,
+      inputTokensDetails: { cachedTokens, cacheWriteTokens: 0 },
+    });
   }
 }
 
-const echoed = 'instructions metadata model parallel_tool_calls temperature tool_choice tools top_p max_output_tokens previous_response_id prompt_cache_key reasoning store text top_logprobs truncation'.split(' ');
+const echoed =
+  'instructions metadata model parallel_tool_calls temperature tool_choice tools top_p max_output_tokens previous_response_id prompt_cache_key reasoning store text top_logprobs truncation'.split(
+    ' ',
+  );
 
 function echo(body: Body): Loose {
   return Object.fromEntries(echoed.flatMap((key) => (body[key] === undefined ? [] : [[key, body[key]]])));
@@ -104,7 +161,12 @@ function echo(body: Body): Loose {
 
 function ending(response: Loose, terminal: Terminal | undefined): Loose {
   if (terminal === undefined) return response;
-  if (terminal.status === 'failed') return { ...response, status: 'failed', error: terminal.details ?? { code: 'server_error', message: 'The model failed to generate a response.' } };
+  if (terminal.status === 'failed')
+    return {
+      ...response,
+      status: 'failed',
+      error: terminal.details ?? { code: 'server_error', message: 'The model failed to generate a response.' },
+    };
   return { ...response, status: 'incomplete', incomplete_details: terminal.details ?? { reason: 'max_output_tokens' } };
 }
 
@@ -112,8 +174,14 @@ function ending(response: Loose, terminal: Terminal | undefined): Loose {
 function* eventsOf(events: Iterable<ResponseStreamEvent>, response: Loose, body: Body): Generator<ResponseStreamEvent> {
   const padded = (body['stream_options'] as Body | undefined)?.['include_obfuscation'] !== false;
   for (const event of events) {
-    if (event.type === 'response.completed') yield { ...event, type: `response.${String(response['status'])}`, response: structuredClone(response) } as unknown as ResponseStreamEvent;
-    else if (padded && event.type.endsWith('.delta')) yield { ...event, obfuscation: 'x'.repeat(8 - (event.sequence_number % 8)) } as ResponseStreamEvent;
+    if (event.type === 'response.completed')
+      yield {
+        ...event,
+        type: `response.${String(response['status'])}`,
+        response: structuredClone(response),
+      } as unknown as ResponseStreamEvent;
+    else if (padded && event.type.endsWith('.delta'))
+      yield { ...event, obfuscation: 'x'.repeat(8 - (event.sequence_number % 8)) } as ResponseStreamEvent;
     else yield event;
   }
 }

@@ -14,12 +14,19 @@ function problemOf(node: unknown, path: readonly string[]): string | undefined {
   const context = `In context=(${path.map((key) => `'${key}'`).join(', ')})`;
   if (schema['oneOf'] !== undefined) return `${context}, 'oneOf' is not permitted.`;
   if (isObjectSchema(schema)) {
-    if (schema['additionalProperties'] !== false) return `${context}, 'additionalProperties' is required to be supplied and to be false.`;
+    if (schema['additionalProperties'] !== false)
+      return `${context}, 'additionalProperties' is required to be supplied and to be false.`;
     const required = new Set(Array.isArray(schema['required']) ? schema['required'] : []);
     const missing = Object.keys((schema['properties'] as object | undefined) ?? {}).find((name) => !required.has(name));
-    if (missing !== undefined) return `${context}, 'required' is required to be supplied and to be an array including every key in properties. Missing '${missing}'.`;
+    if (missing !== undefined)
+      return `${context}, 'required' is required to be supplied and to be an array including every key in properties. Missing '${missing}'.`;
   }
-  return firstProblem(schema['properties'], [...path, 'properties']) ?? firstProblem(schema['$defs'], [...path, '$defs']) ?? firstProblem(schema['anyOf'], [...path, 'anyOf']) ?? problemOf(schema['items'], [...path, 'items']);
+  return (
+    firstProblem(schema['properties'], [...path, 'properties']) ??
+    firstProblem(schema['$defs'], [...path, '$defs']) ??
+    firstProblem(schema['anyOf'], [...path, 'anyOf']) ??
+    problemOf(schema['items'], [...path, 'items'])
+  );
 }
 
 function firstProblem(children: unknown, path: readonly string[]): string | undefined {
@@ -31,5 +38,9 @@ function firstProblem(children: unknown, path: readonly string[]): string | unde
 }
 
 function isObjectSchema(schema: Schema): boolean {
-  return schema['type'] === 'object' || (Array.isArray(schema['type']) && schema['type'].includes('object')) || schema['properties'] !== undefined;
+  return (
+    schema['type'] === 'object' ||
+    (Array.isArray(schema['type']) && schema['type'].includes('object')) ||
+    schema['properties'] !== undefined
+  );
 }

@@ -4,8 +4,16 @@ import { socketError } from './faults.ts';
 import type { RequestFaults } from './faults.ts';
 
 /** Server-sent events, broken where a fault says so. Other work of the process runs between them. */
-export async function* sse(events: Iterable<ResponseStreamEvent>, { breaking, slowMs }: RequestFaults): AsyncGenerator<string | Error> {
-  const limit = breaking !== undefined && 'afterEvents' in breaking ? (breaking.afterEvents ?? 1) : isStreamFault(breaking) ? 1 : Infinity;
+export async function* sse(
+  events: Iterable<ResponseStreamEvent>,
+  { breaking, slowMs }: RequestFaults,
+): AsyncGenerator<string | Error> {
+  const limit =
+    breaking !== undefined && 'afterEvents' in breaking
+      ? (breaking.afterEvents ?? 1)
+      : isStreamFault(breaking)
+        ? 1
+        : Infinity;
   let count = 0;
   for (const event of events) {
     if (count >= limit) {
@@ -25,10 +33,16 @@ function isStreamFault(fault: RequestFaults['breaking']): boolean {
 
 function* brokenEnd(fault: RequestFaults['breaking'], sequence: number): Generator<string | Error> {
   if (fault?.kind === 'cut') yield socketError('terminated', 'UND_ERR_SOCKET');
-  if (fault?.kind === 'malformed') yield 'event: response.output_text.delta\ndata: {"type":"response.output_text.de\n\n';
+  if (fault?.kind === 'malformed')
+    yield 'event: response.output_text.delta\ndata: {"type":"response.output_text.de\n\n';
   if (fault?.kind === 'errorEvent') {
     const error = { code: fault.code, message: `The service reports ${fault.code}.`, param: null };
-    yield frame('error', fault.shape === 'nested' ? { type: 'error', sequence_number: sequence, error: { type: 'server_error', ...error } } : { type: 'error', sequence_number: sequence, ...error });
+    yield frame(
+      'error',
+      fault.shape === 'nested'
+        ? { type: 'error', sequence_number: sequence, error: { type: 'server_error', ...error } }
+        : { type: 'error', sequence_number: sequence, ...error },
+    );
   }
 }
 

@@ -50,11 +50,28 @@ export interface Answer {
 /** The API refuses a request. */
 export class ApiRefusal extends Error {
   readonly status: number;
-  readonly body: { readonly error: { readonly message: string; readonly type: string; readonly param: string | null; readonly code: string | null } };
+  readonly body: {
+    readonly error: {
+      readonly message: string;
+      readonly type: string;
+      readonly param: string | null;
+      readonly code: string | null;
+    };
+  };
 
-  constructor(message: string, details: { status?: number; param?: string | null; code?: string | null; type?: string } = {}) {
+  constructor(
+    message: string,
+    details: { status?: number; param?: string | null; code?: string | null; type?: string } = {},
+  ) {
     super(message);
     this.status = details.status ?? 400;
-    this.body = { error: { message, type: details.type ?? 'invalid_request_error', param: details.param ?? null, code: details.code ?? null } };
+    this.body = {
+      error: {
+        message,
+        type: details.type ?? 'invalid_request_error',
+        param: details.param ?? null,
+        code: details.code ?? null,
+      },
+    };
   }
 }

@@ -6,23 +6,30 @@ import { contentWords, humanName, overlap, READ_WORDS, wordsOf } from './words.t
 export function answerText(story: Story, tools: readonly OfflineTool[]): string {
   if (story.calls.length > 0) return story.calls.map(sentence).join(' ');
   const words = contentWords(story.request);
-  const similar = story.earlier.map((text) => ({ text, score: overlap(words, contentWords(text)) })).toSorted((a, b) => b.score - a.score)[0];
+  const similar = story.earlier
+    .map((text) => ({ text, score: overlap(words, contentWords(text)) }))
+    .toSorted((a, b) => b.score - a.score)[0];
   if (similar !== undefined && similar.score >= 0.5) return `You said earlier: "${similar.text}"`;
-  if (tools.length === 0) return `I run offline, without a model and without tools, so I can only repeat: "${story.request}"`;
+  if (tools.length === 0)
+    return `I run offline, without a model and without tools, so I can only repeat: "${story.request}"`;
   return `I can help with: ${tools.map(ability).join('; ')}. What do you need?`;
 }
 
 function ability(tool: OfflineTool): string {
   const description = tool.description.split(/(?<=[.!?])\s/u)[0]?.replace(/[.!?]+$/u, '');
-  return description ? `${humanName(tool.name)} (${description.charAt(0).toLowerCase()}${description.slice(1)})` : humanName(tool.name);
+  return description
+    ? `${humanName(tool.name)} (${description.charAt(0).toLowerCase()}${description.slice(1)})`
+    : humanName(tool.name);
 }
 
 function sentence(call: MadeCall): string {
   const what = humanName(call.name);
   if (call.output === undefined || call.output === '') return `Done: ${what}.`;
-  if (/^\s*(?:an )?error|not approved|rejected|denied|declined/iu.test(call.output)) return ended(`I could not ${what}: ${call.output}`);
+  if (/^\s*(?:an )?error|not approved|rejected|denied|declined/iu.test(call.output))
+    return ended(`I could not ${what}: ${call.output}`);
   const value = json(call.output);
-  if (typeof value !== 'object' || value === null) return ended(value === undefined ? call.output : `${what}: ${String(value)}`);
+  if (typeof value !== 'object' || value === null)
+    return ended(value === undefined ? call.output : `${what}: ${String(value)}`);
   const told = ended(describe(value));
   if (!wordsOf(call.name).some((word) => READ_WORDS.has(word))) return `Done (${what}): ${told}`;
   return Array.isArray(value) ? capital(told) : about(what, value as Record<string, unknown>);
@@ -49,7 +56,13 @@ export function describe(value: unknown): string {
   if (typeof value !== 'object' || value === null) return value === null ? 'none' : String(value);
   return Object.entries(value)
     .filter(([, member]) => member !== null && member !== undefined && member !== '')
-    .map(([key, member]) => (member === true ? humanName(key) : member === false ? `not ${humanName(key)}` : `${humanName(key)} ${describe(member)}`))
+    .map(([key, member]) =>
+      member === true
+        ? humanName(key)
+        : member === false
+          ? `not ${humanName(key)}`
+          : `${humanName(key)} ${describe(member)}`,
+    )
     .join(', ');
 }
 

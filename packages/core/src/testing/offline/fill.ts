@@ -13,7 +13,10 @@ export interface Sources {
 type Schema = Readonly<Record<string, unknown>>;
 
 /** The arguments that the sources give for a schema with an object root, and the required ones that they do not give. */
-export function fillObject(schema: JsonSchema, sources: Sources): { value: Record<string, unknown>; missing: string[] } {
+export function fillObject(
+  schema: JsonSchema,
+  sources: Sources,
+): { value: Record<string, unknown>; missing: string[] } {
   const root = schema as Schema;
   const text = new Text(sources.text);
   const required = new Set(stringsOf(root['required']));
@@ -32,16 +35,23 @@ export function fillObject(schema: JsonSchema, sources: Sources): { value: Recor
   }
   for (const { name, of } of order) {
     if (value[name] !== undefined) continue;
-    const rest = sources.freeText !== false && required.has(name) && !of.nullable && isFreeText(name, of.schema) ? text.rest(sources.topic) : undefined;
+    const rest =
+      sources.freeText !== false && required.has(name) && !of.nullable && isFreeText(name, of.schema)
+        ? text.rest(sources.topic)
+        : undefined;
     const number = required.has(name) && isNumber(of.schema) ? text.bareNumber(of.schema) : undefined;
     if (rest !== undefined) value[name] = rest;
     else if (number !== undefined) value[name] = number;
     else if (of.schema['default'] !== undefined) value[name] = of.schema['default'];
     else if (of.nullable && required.has(name)) value[name] = null;
     else if (of.schema['type'] === 'boolean' && required.has(name)) value[name] = false;
-    else if (of.schema['type'] === 'array' && required.has(name) && of.schema['minItems'] === undefined) value[name] = [];
+    else if (of.schema['type'] === 'array' && required.has(name) && of.schema['minItems'] === undefined)
+      value[name] = [];
   }
-  return { value, missing: fields.filter(({ name }) => required.has(name) && value[name] === undefined).map(({ name }) => name) };
+  return {
+    value,
+    missing: fields.filter(({ name }) => required.has(name) && value[name] === undefined).map(({ name }) => name),
+  };
 }
 
 export function propertiesOf(schema: Schema): Readonly<Record<string, Schema>> {
@@ -72,7 +82,8 @@ export function resolve(schema: Schema, root: Schema): { schema: Schema; nullabl
 
 function pointer(ref: string, root: Schema): Schema {
   let at: unknown = root;
-  for (const key of ref.replace(/^#\/?/u, '').split('/').filter(Boolean)) at = (at as Record<string, unknown> | undefined)?.[key];
+  for (const key of ref.replace(/^#\/?/u, '').split('/').filter(Boolean))
+    at = (at as Record<string, unknown> | undefined)?.[key];
   return (at as Schema | undefined) ?? {};
 }
 
@@ -124,10 +135,14 @@ class Text {
     const format = schema['format'];
     if (format === 'email' || words.has('email')) return this.#cut(/[\w.+-]+@[\w-]+\.[\w.-]*\w/u);
     if (format === 'uri' || format === 'url' || words.has('url')) return this.#cut(/https?:\/\/\S*[\w/]/u);
-    if (format === 'date' || format === 'date-time' || words.has('date')) return this.#cut(/\b\d{4}-\d\d-\d\d(?:T[\d:.]+Z?)?\b/u);
+    if (format === 'date' || format === 'date-time' || words.has('date'))
+      return this.#cut(/\b\d{4}-\d\d-\d\d(?:T[\d:.]+Z?)?\b/u);
     if (isIdentifier(words)) return this.#cut(/#?(?<![\w.$€£])((?:[A-Za-z]+[-_]?)?\d[\w-]*)/u, name);
     if (isLongText(words)) return this.#cut(/["“]([^"”]+)["”]/u);
-    return this.#cut(/["“]([^"”]+)["”]/u) ?? this.#cut(/(?<=\b(?:in|at|for|from|to|near|of|with)\s)(\p{Lu}[\p{L}'-]*(?:\s\p{Lu}[\p{L}'-]*)*)/u);
+    return (
+      this.#cut(/["“]([^"”]+)["”]/u) ??
+      this.#cut(/(?<=\b(?:in|at|for|from|to|near|of|with)\s)(\p{Lu}[\p{L}'-]*(?:\s\p{Lu}[\p{L}'-]*)*)/u)
+    );
   }
 
   #number(name: string, schema: Schema): number | undefined {
@@ -138,7 +153,8 @@ class Text {
     const number = numberPattern(schema);
     const near = String.raw`(?:\b${spaced(name)}\b\D{0,12}|[$€£]\s?)`;
     const after = String.raw`(?=\s?(?:${spaced(name)}|[$€£]|eur|usd|dollars|euros))`;
-    const found = this.#cut(new RegExp(`${near}(${number})`, 'iu')) ?? this.#cut(new RegExp(`(${number})${after}`, 'iu'));
+    const found =
+      this.#cut(new RegExp(`${near}(${number})`, 'iu')) ?? this.#cut(new RegExp(`(${number})${after}`, 'iu'));
     return found === undefined ? undefined : Number(found);
   }
 
@@ -172,8 +188,16 @@ class Text {
 
   /** The first group of the match (else all of it), taken out; with `near`, the match that follows the name's words. */
   #cut(pattern: RegExp, near?: string): string | undefined {
-    const noun = near === undefined ? undefined : wordsOf(near).find((word) => !['id', 'number', 'no', 'code', 'ref'].includes(word));
-    const close = noun === undefined ? null : new RegExp(`(?<=\\b${noun}\\w*\\W{1,3}(?:(?:number|id|no)\\W{1,3})?)${pattern.source}`, 'iu').exec(this.#left);
+    const noun =
+      near === undefined
+        ? undefined
+        : wordsOf(near).find((word) => !['id', 'number', 'no', 'code', 'ref'].includes(word));
+    const close =
+      noun === undefined
+        ? null
+        : new RegExp(`(?<=\\b${noun}\\w*\\W{1,3}(?:(?:number|id|no)\\W{1,3})?)${pattern.source}`, 'iu').exec(
+            this.#left,
+          );
     const match = close ?? pattern.exec(this.#left);
     if (match === null) return undefined;
     this.#left = `${this.#left.slice(0, match.index)} ${this.#left.slice(match.index + match[0].length)}`;
@@ -196,7 +220,9 @@ function fromKnown(name: string, schema: Schema, known: Sources['known']): unkno
   for (const object of known) {
     const exact = object[name];
     if (fits(exact, schema)) return exact;
-    const similar = Object.entries(object).find(([key, value]) => fits(value, schema) && wordsOf(key).filter((word) => wanted.has(word)).length >= nameWords);
+    const similar = Object.entries(object).find(
+      ([key, value]) => fits(value, schema) && wordsOf(key).filter((word) => wanted.has(word)).length >= nameWords,
+    );
     if (similar !== undefined) return similar[1];
   }
   return undefined;
@@ -233,8 +259,28 @@ function isFreeText(name: string, schema: Schema): boolean {
   return !isIdentifier(words) && !words.has('email') && !words.has('date');
 }
 
-const isIdentifier = (words: ReadonlySet<string>): boolean => ['id', 'number', 'code', 'ref', 'sku', 'order', 'ticket', 'invoice'].some((word) => words.has(word));
-const isLongText = (words: ReadonlySet<string>): boolean => ['reason', 'message', 'text', 'note', 'comment', 'body', 'description', 'query', 'question', 'content', 'detail', 'subject', 'title'].some((word) => words.has(word));
+const isIdentifier = (words: ReadonlySet<string>): boolean =>
+  ['id', 'number', 'code', 'ref', 'sku', 'order', 'ticket', 'invoice'].some((word) => words.has(word));
+const isLongText = (words: ReadonlySet<string>): boolean =>
+  [
+    'reason',
+    'message',
+    'text',
+    'note',
+    'comment',
+    'body',
+    'description',
+    'query',
+    'question',
+    'content',
+    'detail',
+    'subject',
+    'title',
+  ].some((word) => words.has(word));
 const isNumber = (schema: Schema): boolean => schema['type'] === 'number' || schema['type'] === 'integer';
-const spaced = (name: string): string => humanName(name).replaceAll(/[^\w ]/gu, '').replaceAll(' ', String.raw`[\s_-]?`);
-const stringsOf = (value: unknown): string[] => (Array.isArray(value) ? value.filter((member) => typeof member === 'string') : []);
+const spaced = (name: string): string =>
+  humanName(name)
+    .replaceAll(/[^\w ]/gu, '')
+    .replaceAll(' ', String.raw`[\s_-]?`);
+const stringsOf = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter((member) => typeof member === 'string') : [];

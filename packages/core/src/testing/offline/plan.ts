@@ -5,8 +5,13 @@ import { ASK, jsonObject, readStory } from './situation.ts';
 import type { OfflineTool, Situation, Story } from './situation.ts';
 import { ACT_WORDS, contentWords, humanName, meanings, overlap, READ_WORDS, wordsOf } from './words.ts';
 
-export type Plan = { readonly type: 'calls'; readonly calls: readonly PlannedCall[] } | { readonly type: 'text'; readonly text: string };
-export interface PlannedCall { readonly name: string; readonly args: Readonly<Record<string, unknown>> }
+export type Plan =
+  | { readonly type: 'calls'; readonly calls: readonly PlannedCall[] }
+  | { readonly type: 'text'; readonly text: string };
+export interface PlannedCall {
+  readonly name: string;
+  readonly args: Readonly<Record<string, unknown>>;
+}
 
 /** What the offline model does next; pure. Each tool is called at most once per request, so every run ends. */
 export function plan(situation: Situation): Plan {
@@ -20,15 +25,20 @@ export function plan(situation: Situation): Plan {
   if (missing.length > 0) {
     const first = gather(open, wanted, story);
     if (first !== undefined) return { type: 'calls', calls: [first] };
-    if (situation.outputSchema === undefined) return { type: 'text', text: `${ASK}: ${[...new Set(missing.map(humanName))].join(', ')}.` };
+    if (situation.outputSchema === undefined)
+      return { type: 'text', text: `${ASK}: ${[...new Set(missing.map(humanName))].join(', ')}.` };
   }
   const text = answerText(story, situation.tools);
-  return { type: 'text', text: situation.outputSchema === undefined ? text : fillOutput(situation.outputSchema, story, text) };
+  return {
+    type: 'text',
+    text: situation.outputSchema === undefined ? text : fillOutput(situation.outputSchema, story, text),
+  };
 }
 
 function choosable({ tools, toolChoice }: Situation): readonly OfflineTool[] {
   if (toolChoice === 'none') return [];
-  const name = typeof toolChoice === 'object' && toolChoice !== null ? (toolChoice as { name?: unknown }).name : toolChoice;
+  const name =
+    typeof toolChoice === 'object' && toolChoice !== null ? (toolChoice as { name?: unknown }).name : toolChoice;
   if (name === undefined || name === null || name === 'auto' || name === 'required') return tools;
   return tools.filter((tool) => tool.name === name);
 }
@@ -36,10 +46,15 @@ function choosable({ tools, toolChoice }: Situation): readonly OfflineTool[] {
 /** The tools that the request means. A forced choice takes the best one, as long as nothing was called. */
 function pick(tools: readonly OfflineTool[], story: Story, toolChoice: unknown): readonly OfflineTool[] {
   const forced = toolChoice !== undefined && toolChoice !== null && toolChoice !== 'auto' && story.calls.length === 0;
-  const scored = tools.map((tool) => ({ tool, score: score(tool, tools, story.request) })).toSorted((a, b) => b.score - a.score);
+  const scored = tools
+    .map((tool) => ({ tool, score: score(tool, tools, story.request) }))
+    .toSorted((a, b) => b.score - a.score);
   const best = scored[0];
   if (best === undefined) return [];
-  const fitting = suitable(scored.filter((entry) => entry.score >= Math.max(0.5, best.score * 0.7)).map((entry) => entry.tool), story.request);
+  const fitting = suitable(
+    scored.filter((entry) => entry.score >= Math.max(0.5, best.score * 0.7)).map((entry) => entry.tool),
+    story.request,
+  );
   return fitting.length === 0 && forced ? [best.tool] : fitting;
 }
 
@@ -80,7 +95,11 @@ function fillAll(tools: readonly OfflineTool[], story: Story): { ready: PlannedC
   const ready: PlannedCall[] = [];
   const missing: string[] = [];
   for (const tool of tools) {
-    const filled = fillObject(tool.parameters, { text: story.request, topic: new Set(wordsOf(tool.name).flatMap(meanings)), known: knownOf(story) });
+    const filled = fillObject(tool.parameters, {
+      text: story.request,
+      topic: new Set(wordsOf(tool.name).flatMap(meanings)),
+      known: knownOf(story),
+    });
     if (filled.missing.length === 0) ready.push({ name: tool.name, args: filled.value });
     else missing.push(...filled.missing);
   }
@@ -90,7 +109,9 @@ function fillAll(tools: readonly OfflineTool[], story: Story): { ready: PlannedC
 /** A tool that only shows things, and may show what is missing. */
 function gather(open: readonly OfflineTool[], wanted: readonly OfflineTool[], story: Story): PlannedCall | undefined {
   const subject = new Set(wanted.flatMap((tool) => wordsOf(tool.name).slice(1)));
-  const readers = open.filter((tool) => !wanted.includes(tool) && reads(tool) && overlap(new Set(wordsOf(tool.name)), subject) > 0);
+  const readers = open.filter(
+    (tool) => !wanted.includes(tool) && reads(tool) && overlap(new Set(wordsOf(tool.name)), subject) > 0,
+  );
   return fillAll(readers, story).ready[0];
 }
 

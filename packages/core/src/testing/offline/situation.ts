@@ -8,9 +8,17 @@ export interface Situation {
   readonly parallel: boolean;
   readonly outputSchema: JsonSchema | undefined;
 }
-export interface OfflineTool { readonly name: string; readonly description: string; readonly parameters: JsonSchema }
+export interface OfflineTool {
+  readonly name: string;
+  readonly description: string;
+  readonly parameters: JsonSchema;
+}
 
-export interface MadeCall { readonly name: string; readonly args: Readonly<Record<string, unknown>>; readonly output: string | undefined }
+export interface MadeCall {
+  readonly name: string;
+  readonly args: Readonly<Record<string, unknown>>;
+  readonly output: string | undefined;
+}
 
 /** The conversation as the offline model sees it. */
 export interface Story {
@@ -44,19 +52,34 @@ export function readStory(items: readonly object[]): Story {
     start = index + 1;
   }
   const request = users.pop() ?? '';
-  return { request, earlier: users.toReversed(), calls: callsOf(list.slice(start)), oldCalls: callsOf(list.slice(0, start)).toReversed() };
+  return {
+    request,
+    earlier: users.toReversed(),
+    calls: callsOf(list.slice(start)),
+    oldCalls: callsOf(list.slice(0, start)).toReversed(),
+  };
 }
 
 function callsOf(items: readonly Item[]): MadeCall[] {
-  const outputs = new Map(items.filter((item) => item['type'] === 'function_call_output').map((item) => [item['call_id'], contentText(item['output'])]));
+  const outputs = new Map(
+    items
+      .filter((item) => item['type'] === 'function_call_output')
+      .map((item) => [item['call_id'], contentText(item['output'])]),
+  );
   return items
     .filter((item) => item['type'] === 'function_call')
-    .map((item) => ({ name: String(item['name']), args: jsonObject(String(item['arguments'])) ?? {}, output: outputs.get(item['call_id']) }));
+    .map((item) => ({
+      name: String(item['name']),
+      args: jsonObject(String(item['arguments'])) ?? {},
+      output: outputs.get(item['call_id']),
+    }));
 }
 
 export function jsonObject(text: string): Readonly<Record<string, unknown>> | undefined {
   const value = json(text);
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined;
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : undefined;
 }
 
 export function json(text: string): unknown {
@@ -70,5 +93,8 @@ export function json(text: string): unknown {
 function contentText(content: unknown): string {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return '';
-  return content.map((part: Item) => part['text'] ?? part['refusal'] ?? '').join(' ').trim();
+  return content
+    .map((part: Item) => part['text'] ?? part['refusal'] ?? '')
+    .join(' ')
+    .trim();
 }

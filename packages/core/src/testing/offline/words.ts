@@ -1,9 +1,15 @@
 // Words of requests, tools and parameters, as the offline model compares them.
 
-const STOP = new Set('a an and are as at be by can could do does for from give had has have hi hello hey how i if in is it its just like me my need no not of on or our please should so some tell thanks that the their them then there they this to up us use was we what when where which who why will with would you your'.split(' '));
+const STOP = new Set(
+  'a an and are as at be by can could do does for from give had has have hi hello hey how i if in is it its just like me my need no not of on or our please should so some tell thanks that the their them then there they this to up us use was we what when where which who why will with would you your'.split(
+    ' ',
+  ),
+);
 
 /** Words that ask to be shown something, in requests and at the front of tool names. */
-export const READ_WORDS: ReadonlySet<string> = stems('check describe fetch find get inspect list locate look lookup query read retrieve search see show status tell track view what when where which who');
+export const READ_WORDS: ReadonlySet<string> = stems(
+  'check describe fetch find get inspect list locate look lookup query read retrieve search see show status tell track view what when where which who',
+);
 
 /** Words people use for the same act. Each row is one meaning. */
 const SAME: readonly (readonly string[])[] = [
@@ -24,7 +30,12 @@ export const ACT_WORDS: ReadonlySet<string> = stems('refund reimburse cancel del
 
 /** `lookupOrder_by-id` → `lookup`, `order`, `by`, `id`; stems, lower case. */
 export function wordsOf(text: string): string[] {
-  const parts = text.replaceAll(/\bmoney back\b/giu, 'refund').replaceAll(/([a-z\d])([A-Z])/gu, '$1 $2').toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+  const parts =
+    text
+      .replaceAll(/\bmoney back\b/giu, 'refund')
+      .replaceAll(/([a-z\d])([A-Z])/gu, '$1 $2')
+      .toLowerCase()
+      .match(/[\p{L}\p{N}]+/gu) ?? [];
   return parts.map(stem);
 }
 
@@ -40,7 +51,11 @@ export function meanings(word: string): readonly string[] {
 
 /** `refund_order` → `refund order`. */
 export function humanName(name: string): string {
-  return name.replaceAll(/([a-z\d])([A-Z])/gu, '$1 $2').replaceAll(/[_-]+/gu, ' ').toLowerCase().trim();
+  return name
+    .replaceAll(/([a-z\d])([A-Z])/gu, '$1 $2')
+    .replaceAll(/[_-]+/gu, ' ')
+    .toLowerCase()
+    .trim();
 }
 
 /** How much of the smaller set is in the other, 0 to 1. */
@@ -55,5 +70,8 @@ function stems(words: string): ReadonlySet<string> {
 
 function stem(word: string): string {
   if (/\d/u.test(word) || word.length < 4) return word;
-  return word.replace(/(?:ies)$/u, 'y').replace(/(?<=[^s])s$/u, '').replace(/(?<=.{3})(?:ing|ed)$/u, '');
+  return word
+    .replace(/(?:ies)$/u, 'y')
+    .replace(/(?<=[^s])s$/u, '')
+    .replace(/(?<=.{3})(?:ing|ed)$/u, '');
 }

@@ -1,0 +1,229 @@
+import { describe, expect, it, vi } from 'vitest';
+import { RunAbortedError } from '../base/errors.ts';
+import { toUsage } from '../base/usage.ts';
+import type { ResponseOutputItem, ResponseStreamEvent } from '../items/wire.ts';
+import { callModel } from '../models/call.ts';
+import type { ModelRequest, ModelResponse } from '../models/model.ts';
+import { synthesizeStream } from '../models/synthesize.ts';
+import { addTraceProcessor } from '../tracing/processors.ts';
+import type { Span } from '../tracing/types.ts';
+import { withTrace } from '../tracing/with.ts';
+import { reasoning, refusal, text, toolCall } from './builders.ts';
+import { assertResponseStream } from './response-stream.ts';
+import { modelRequest } from './request.ts';
+import { ModelScriptError } from './script-error.ts';
+import { ScriptedModel } from './scripted-model.ts';
+import type { ModelStep } from './script.ts';
+
+async function streamed(model: ScriptedModel, request: ModelRequest = modelRequest()): Promise<{ response: ModelResponse; events: ResponseStreamEvent[] }> {
+  const events: ResponseStreamEvent[] = [];
+  return { response: await callModel(model, request, (event) => events.push(event)), events };
+}
+
+describe('ScriptedModel', () => {
+  it('answers one step per call, with counted ids, in both forms [MODEL-1101, 1103] [MODEL#78]', async () => {
+    const steps = (): ModelStep[] => ['Hello there', [reasoning('Hm.'), toolCall('a', { x: 1 })], [toolCall('b', '{', { callId: 'mine' }), toolCall('c')], refusal('No.')];
+    const plain = new ScriptedModel(steps(), { chunk: 'word' });
+    const streaming = new ScriptedModel(steps(), { chunk: 'word' });
+    for (let step = 0; step < 4; step++) {
+      const answer = await plain.getResponse(modelRequest());
+      const { response, events } = await streamed(streaming);
+      assertResponseStream(events);
+      expect(response).toEqual(answer);
+    }
+    const ids = plain.calls.length;
+    expect(ids).toBe(4);
+    const again = new ScriptedModel(steps());
+    const outputs = [];
+    while (again.remaining > 0) outputs.push(await again.getResponse(modelRequest()));
+    expect(outputs.map((response) => response.responseId)).toEqual(['resp_1', 'resp_2', 'resp_3', 'resp_4']);
+    expect(outputs.flatMap((response) => [...response.output] as { id?: string; call_id?: string }[]).map((item) => item.call_id ?? item.id)).toEqual(['msg_1', 'rs_1', 'call_1', 'mine', 'call_2', 'msg_2']);
+    expect(outputs[0]?.usage).toEqual(toUsage());
+  });
+
+  it('fails for a call without a step, and for steps without a call [MODEL-1101] [MODEL#77]', async () => {
+    const model = new ScriptedModel(['one', 'two']);
+    await model.getResponse(modelRequest());
+    expect(() => model.assertDone()).toThrow(expect.objectContaining({ code: 'unconsumed_model_steps', name: 'ModelScriptError', message: expect.stringContaining('1 of 2') }));
+    expect(() => {
+      using _model = model;
+    }).toThrow(ModelScriptError);
+    await model.getResponse(modelRequest());
+    model.assertDone();
+    await expect(model.getResponse(modelRequest())).rejects.toMatchObject({ code: 'unexpected_model_call', callIndex: 2, message: expect.stringContaining('call 3') });
+    expect(model.calls).toHaveLength(3);
+  });
+
+  it('records detached snapshots, with tools as they are [MODEL-1104]', async () => {
+    const model = new ScriptedModel(['a', 'b', 'c']);
+    const tools = [{ name: 'x' }] as never;
+    const input = [{ role: 'user' as const, content: 'before' }];
+    await model.getResponse(modelRequest({ input, tools, modelSettings: { metadata: { a: '1' } } }));
+    input[0] = { role: 'user', content: 'after' };
+    expect(model.calls[0]).toMatchObject({ index: 0, stream: false, request: { input: [{ content: 'before' }], modelSettings: { metadata: { a: '1' } } } });
+    expect(model.calls[0]?.request.tools).toBe(tools);
+    await expect(model.getResponse(modelRequest({ input: [{ role: 'user', content: () => 1 }] as never }))).rejects.toThrow('input[0].content');
+    expect([model.calls.length, model.remaining]).toEqual([1, 2]);
+  });
+
+  it.each<[string, unknown, RegExp]>([
+    ['a number', 7, /Step 2 is not a step/u],
+    ['an item without type', [{}], /Step 2 has no output item at index 0/u],
+    ['an unknown member', { outptu: 'x' }, /unknown member 'outptu' \(did you mean 'output'\?\)/u],
+    ['a wrong chunk', { output: 'x', chunk: 0 }, /wrong 'chunk'/u],
+    ['a negative delay', { delayMs: -1 }, /wrong 'delayMs'/u],
+    ['failAfterEvents without error', { failAfterEvents: 1 }, /'failAfterEvents' without 'error'/u],
+    ['error with events', { events: [], error: 'x' }, /no 'failAfterEvents'/u],
+  ])('refuses %s and adds nothing [MODEL-1102]', (_name, step, message) => {
+    const model = new ScriptedModel(['fine']);
+    expect(() => model.add(toolCall('a'), step as ModelStep)).toThrow(ModelScriptError);
+    expect(() => model.add(step as ModelStep)).toThrow(expect.objectContaining({ code: 'invalid_model_step', message: expect.stringMatching(message) }));
+    expect(model.remaining).toBe(1);
+  });
+
+  it('copies what it is given, and counts no id for refused steps [MODEL-1102]', async () => {
+    const item = toolCall('a');
+    const model = new ScriptedModel([item]);
+    item.name = 'changed';
+    expect(() => model.add(toolCall('x'), 7 as never)).toThrow();
+    model.add(toolCall('b'));
+    expect((await model.getResponse(modelRequest())).output).toMatchObject([{ name: 'a', call_id: 'call_1' }]);
+    const second = await model.getResponse(modelRequest());
+    expect(second.output).toMatchObject([{ name: 'b', call_id: 'call_2' }]);
+  });
+
+  it('asks functions, again for what they return, and fails with what they throw [MODEL-1105]', async () => {
+    const seen = vi.fn();
+    const model = new ScriptedModel([
+      async (call) => {
+        seen(call.index, call.stream);
+        return () => ({ output: 'deep' });
+      },
+      () => {
+        throw new RangeError('expectation');
+      },
+    ]);
+    expect((await streamed(model)).response.output).toMatchObject([{ content: [{ text: 'deep' }] }]);
+    expect(seen).toHaveBeenCalledWith(0, true);
+    await expect(model.getResponse(modelRequest())).rejects.toBeInstanceOf(RangeError);
+  });
+
+  it('gives ids, usage and facts as told, raw usage only when asked [MODEL-1103, 1106, 430]', async () => {
+    const step = { output: 'x', usage: { requests: 0 }, responseId: null, requestId: 'req', rawUsage: { a: 1 } };
+    const model = new ScriptedModel([step, step, step, 'y'], { usage: { inputTokens: 3 } });
+    const plain = await model.getResponse(modelRequest());
+    expect(plain).toMatchObject({ usage: { requests: 0 }, requestId: 'req' });
+    expect(plain).not.toHaveProperty('responseId');
+    expect(plain).not.toHaveProperty('rawUsage');
+    const asked = modelRequest({ modelSettings: { preserveRawUsage: true } });
+    expect((await model.getResponse(asked)).rawUsage).toEqual({ a: 1 });
+    expect((await streamed(model, asked)).response).toEqual({ ...plain, output: expect.anything(), rawUsage: { a: 1 } });
+    expect((await model.getResponse(modelRequest())).usage).toMatchObject({ requests: 1, inputTokens: 3 });
+  });
+
+  it('throws errors at once, or after so many events [MODEL-1108]', async () => {
+    const model = new ScriptedModel([new TypeError('a'), { error: 'b' }, { output: 'x', error: new Error('c'), failAfterEvents: 2 }, { error: 'd', failAfterEvents: 0 }, { events: synthesizeStream({ output: [], usage: toUsage() }), error: 'e', failAfterEvents: 1 }]);
+    await expect(model.getResponse(modelRequest())).rejects.toThrow('a');
+    await expect(streamed(model)).rejects.toBe('b');
+    const events: unknown[] = [];
+    await expect(callModel(model, modelRequest(), (event) => events.push(event.type))).rejects.toThrow('c');
+    expect(events).toEqual(['response.created', 'response.in_progress']);
+    await expect(streamed(model)).rejects.toBe('d');
+    await expect(streamed(model)).rejects.toBe('e');
+  });
+
+  it('yields exact events as they are and closes their iterator, however it ends [MODEL-1109]', async () => {
+    const closed = vi.fn();
+    const source = async function* (): AsyncGenerator<ResponseStreamEvent> {
+      try {
+        yield* synthesizeStream({ output: [text('x')], usage: toUsage({ totalTokens: 4 }), responseId: 'own' });
+      } finally {
+        closed();
+      }
+    };
+    const model = new ScriptedModel([{ events: source() }, { events: source() }, { events: source() }]);
+    expect((await streamed(model)).response).toMatchObject({ responseId: 'own', usage: { totalTokens: 4 } });
+    expect((await model.getResponse(modelRequest())).responseId).toBe('own');
+    for await (const _event of model.streamResponse(modelRequest())) break;
+    expect(closed).toHaveBeenCalledTimes(3);
+  });
+
+  it('makes complete streams of all kinds of items whose stream is known, in pieces [MODEL-1107] [MODEL#79]', async () => {
+    const items = [
+      { type: 'message', id: 'm', role: 'assistant', status: 'completed', content: [{ type: 'output_text', text: 'a 😀 b', annotations: [{ type: 'file_path', file_id: 'f', index: 0 }], logprobs: [{ token: 'a', logprob: 0, bytes: [], top_logprobs: [] }] }, { type: 'refusal', refusal: 'no' }] },
+      { type: 'reasoning', id: 'r', summary: [{ type: 'summary_text', text: 'sum' }], content: [{ type: 'reasoning_text', text: 'deep' }] },
+      { type: 'apply_patch_call', id: 'p', call_id: 'pc', status: 'completed', operation: { type: 'update_file', path: 'x', diff: '+a' } },
+      { type: 'custom_tool_call', id: 'ct', call_id: 'cc', name: 'n', input: 'in' },
+      { type: 'mcp_call', id: 'mc', name: 'n', server_label: 's', arguments: '{}', output: 'o' },
+      { type: 'web_search_call', id: 'w', status: 'completed', action: { type: 'search', query: 'q' } },
+    ] as unknown as ResponseOutputItem[];
+    for (const chunk of [1, 2, 'word', undefined] as const) {
+      const { response, events } = await streamed(new ScriptedModel([{ output: items, chunk }]));
+      assertResponseStream(events);
+      expect(response.output).toEqual(items);
+      expect(events.map((event) => ('delta' in event ? event.delta : '')).join('')).toContain('a 😀 b');
+      expect(events.some((event) => 'delta' in event && event.delta === '\ud83d')).toBe(false);
+    }
+    const unknown = new ScriptedModel([{ output: [{ type: 'computer_call', id: 'x' } as never] }]);
+    await expect(streamed(unknown)).rejects.toThrow(/computer_call.*exact events/u);
+  });
+
+  it('stops on abort: before the call, while it waits, between events [MODEL-120, 121, 1108]', async () => {
+    const model = new ScriptedModel([{ output: 'a', delayMs: 60_000 }, { output: 'a b c', chunk: 'word', delayMs: 0 }]);
+    await expect(model.getResponse(modelRequest({ signal: AbortSignal.abort() }))).rejects.toBeInstanceOf(RunAbortedError);
+    expect(model.calls).toHaveLength(0);
+    const waiting = new AbortController();
+    const pending = model.getResponse(modelRequest({ signal: waiting.signal }));
+    waiting.abort();
+    await expect(pending).rejects.toBeInstanceOf(RunAbortedError);
+
+    const running = new AbortController();
+    setTimeout(() => running.abort(), 0);
+    const events: string[] = [];
+    const reading = (async () => {
+      for await (const event of model.streamResponse(modelRequest({ signal: running.signal }))) {
+        events.push(event.type);
+        // The timer gets its turn between events: without that, a test of cancelling shows nothing.
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+    })();
+    await expect(reading).rejects.toBeInstanceOf(RunAbortedError);
+    expect(events.length).toBeLessThan(5);
+  });
+
+  it('lets timers run between events where a step has a delay, 0 included', async () => {
+    const model = new ScriptedModel([{ output: 'word '.repeat(200), chunk: 'word', delayMs: 0 }]);
+    let events = 0;
+    let seen = -1;
+    const first = model.streamResponse(modelRequest());
+    await first.next();
+    setTimeout(() => (seen = events), 0);
+    for await (const _event of first) events += 1;
+    expect(seen).toBeGreaterThan(-1);
+    expect(seen).toBeLessThan(events);
+  });
+
+  it('makes generation spans when asked, without data when told, and never changes what is thrown [MODEL-1111] [TRACE-N11]', async () => {
+    const spans: Span[] = [];
+    const remove = addTraceProcessor({ onSpanEnd: (span) => void spans.push(span) });
+    try {
+      await withTrace('t', async () => {
+        const model = new ScriptedModel(['Hi.', 'Hi.', new TypeError('secret'), new TypeError('secret'), 'Hi.'], { trace: true, usage: { inputTokens: 2 } });
+        await model.getResponse(modelRequest({ tracing: 'enabled', systemInstructions: 'Be.' }));
+        await streamed(model, modelRequest({ tracing: 'enabled_without_data' }));
+        await expect(model.getResponse(modelRequest({ tracing: 'enabled' }))).rejects.toThrow('secret');
+        await expect(streamed(model, modelRequest({ tracing: 'enabled_without_data' }))).rejects.toThrow('secret');
+        await model.getResponse(modelRequest({ tracing: 'disabled' }));
+        await new ScriptedModel(['x']).getResponse(modelRequest({ tracing: 'enabled' }));
+      });
+    } finally {
+      remove();
+    }
+    expect(spans.map((span) => span.type)).toEqual(['generation', 'generation', 'generation', 'generation']);
+    const wire = spans.map((span) => span.toJSON());
+    expect(wire[0]?.span_data).toMatchObject({ model: 'scripted', input: [{ role: 'system', content: 'Be.' }, { role: 'user' }], output: [{ type: 'message' }], usage: { requests: 1, input_tokens: 2 } });
+    expect(wire[1]?.span_data).toMatchObject({ input: null, output: null, usage: { input_tokens: 2 } });
+    expect(wire[2]?.error).toEqual({ message: 'Error', data: { name: 'TypeError', message: 'secret' } });
+    expect(JSON.stringify(wire[3])).not.toContain('secret');
+  });
+});
