@@ -12,3 +12,6 @@ export { FakeOpenAI } from './fake-openai.ts';
 export type { FakeOpenAIOptions } from './fake-openai.ts';
 export type { FakeStep, Fault, RecordedRequest } from './fake/types.ts';
 export { assertResponseStream } from './response-stream.ts';
+export { InMemoryTraceProcessor } from './trace-processor.ts';
+export type { TraceNode } from './trace-processor.ts';
+export { traceProcessorContract } from './contracts/trace-processor.ts';

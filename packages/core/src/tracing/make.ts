@@ -35,9 +35,20 @@ export function makeSpan<K extends SpanType>(init: SpanInit<K>, options: SpanOpt
     log.debug('A span without a parent and without a current trace is a no-op; withTrace() makes a trace.');
     return noopSpan(type);
   }
-  if (isNoop(parent) || !isRecording(parent.type === 'trace' ? parent : parent.trace)) return noopSpan(type);
+  return spanUnder(parent, init, options);
+}
+
+const NO_OPTIONS: SpanOptions = {};
+
+/** A span of the default provider where all is checked: data, options, that tracing is on. */
+export function spanUnder<K extends SpanType>(
+  parent: Trace | Span,
+  init: SpanInit<K>,
+  options: SpanOptions = NO_OPTIONS,
+): Span<K> {
+  if (isNoop(parent) || !isRecording(parent.type === 'trace' ? parent : parent.trace)) return noopSpan(init.type);
   const span = new LiveSpan<K>({
-    type,
+    type: init.type,
     spanId: options.spanId ?? generateSpanId(),
     parent,
     spanData: dataOf(init),

@@ -2,7 +2,7 @@ import type { ModelTracing } from '../models/model.ts';
 import type { TraceRecord } from '../state/record.ts';
 import { createSpan, createTrace } from './create.ts';
 import { finishItem, startItem } from './lifecycle.ts';
-import { currentParent, traceIdOf } from './make.ts';
+import { currentParent, spanUnder, traceIdOf } from './make.ts';
 import { isNoop, noopSpan, noopTrace } from './noop.ts';
 import { notifyResume } from './processors.ts';
 import { isDisabled, markStarted, runtime } from './runtime.ts';
@@ -84,8 +84,8 @@ export class RunTrace {
 
   /** A span of this run, not started. Nothing is made when nobody listens; give the data lazily where it costs. */
   span<K extends SpanType>(init: SpanInit<K>, parent: Trace | Span): Span<K> {
-    if (!this.recording) return noopSpan(init.type);
-    const span = createSpan(init, { parent });
+    if (!this.recording || isDisabled()) return noopSpan(init.type);
+    const span = runtime().provider === undefined ? spanUnder(parent, init) : createSpan(init, { parent });
     const internals = spanInternals(span as unknown as Span);
     if (internals !== undefined) internals.policy = this.#policy;
     return span;
