@@ -31,16 +31,18 @@ describe('the tools of a turn', () => {
     expect(isEnabled.mock.calls).toEqual([[ctx, agent]]);
   });
 
-  test('are a snapshot: what is pushed while predicates are asked comes next turn [TOOL-A11]', async () => {
+  test('are a snapshot: what a predicate changes in the list counts next turn [TOOL-A11]', async () => {
     const agent = new Agent({ name: 'Desk' });
-    agent.tools.push(
-      make('a', () => {
-        agent.tools.push(make('later'));
-        return true;
-      }),
-    );
-    expect((await enabledTools(agent, ctx, 'warn', noWarning)).map(({ name }) => name)).toEqual(['a']);
-    expect((await enabledTools(agent, ctx, 'warn', () => {})).map(({ name }) => name)).toContain('later');
+    const names = async (): Promise<string[]> =>
+      (await enabledTools(agent, ctx, 'warn', noWarning)).map(({ name }) => name);
+    let rebuilt = false;
+    const rebuild = (): boolean => {
+      if (!rebuilt) agent.tools.splice(0, 1, make('later'), make('last'));
+      return (rebuilt = true);
+    };
+    agent.tools.push(make('first'), make('second', rebuild));
+    expect(await names()).toEqual(['first', 'second']);
+    expect(await names()).toEqual(['later', 'last', 'second']);
   });
 
   test('all predicates start at once; the first failure counts, the others are not forgotten [TOOL-A12] [TOOL-A24]', async () => {

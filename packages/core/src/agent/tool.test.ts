@@ -361,6 +361,13 @@ describe('reading arguments', () => {
     expect(valueOf(schema, '{"u":{"k":"nullable","x":null}}')).toEqual({ u: { k: 'nullable', x: null } });
     expect(valueOf(schema, '{"u":[{"y":null},{"y":"z"}]}')).toEqual({ u: [{}, { y: 'z' }] });
     expect(valueOf(schema, '{"u":{"k":"optional","x":null,"extra":1}}')).toEqual({ u: { k: 'optional' } });
+    const byMembers = z.object({
+      u: z.union([
+        z.object({ a: z.string(), x: z.string().optional() }),
+        z.object({ a: z.string(), b: z.string(), x: z.string().nullable() }),
+      ]),
+    });
+    expect(valueOf(byMembers, '{"u":{"a":"a","b":"b","x":null}}')).toEqual({ u: { a: 'a', b: 'b', x: null } });
   });
 
   test('without strict mode nothing is dropped [TOOL-F16]', () => {
