@@ -16,10 +16,11 @@ const checks = [
   ['public surface', 'node', 'scripts/api.mjs'],
   ['budget', 'node', 'scripts/budget.mjs'],
   ['packages', ...turbo('check:pack')],
+  ['README', 'node', 'scripts/check-readme.mjs'],
 ];
 
 /** Without a build these fail unseen. */
-const ofTheBuild = new Set(['public surface', 'budget', 'packages']);
+const ofTheBuild = new Set(['public surface', 'budget', 'packages', 'README']);
 
 /** vitest over all packages: its report goes to the terminal, its counts come back by a file. */
 async function tests(args) {

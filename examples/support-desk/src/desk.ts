@@ -7,6 +7,7 @@ import { DeskFileError, explain } from './explain.ts';
 import { DeskFolder } from './folder.ts';
 import { Orders } from './orders.ts';
 import type { ModelChoice } from './model.ts';
+import { dim } from './text.ts';
 
 /** Everything that a run of the support desk needs, over the files of one folder. */
 export interface Desk extends AsyncDisposable {
@@ -23,8 +24,8 @@ export async function openDesk(path: string, model: ModelChoice): Promise<Desk> 
   const orders = await usable(folder.orders, () => new Orders(folder.orders));
   const session = new SQLiteSession(folder.conversationId, folder.conversations);
   await usable(folder.conversations, () => session.getItems(1));
-  // Each run ends with its trace as a tree.
-  setTraceProcessors([new ConsoleTraceProcessor()]);
+  // Each run ends with its trace as a tree, set apart from the conversation.
+  setTraceProcessors([new ConsoleTraceProcessor({ log: (tree) => console.log(dim(`\n${tree}`)) })]);
   return {
     folder,
     orders,
