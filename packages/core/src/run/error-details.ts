@@ -3,9 +3,9 @@ import type { RunState } from '../snapshot/run-state.ts';
 import type { RunContext } from '../state/context.ts';
 import type { StateRecord } from '../state/record.ts';
 import type { Trace } from '../tracing/types.ts';
+import { replayList } from '../snapshot/replay.ts';
 import { stateOf } from '../snapshot/run-state.ts';
 import { copyRecord } from '../state/copy.ts';
-import { replayList } from './result.ts';
 
 /** What an error that leaves a run carries: made when somebody asks, from the record as it was at the failure. */
 export function errorDetails(

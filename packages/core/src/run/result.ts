@@ -9,10 +9,8 @@ import type { StateRecord } from '../state/record.ts';
 import type { Trace } from '../tracing/types.ts';
 import type { RunStreamEvent } from './events.ts';
 import { parseValue } from '../agent/output.ts';
-import { UserError } from '../base/errors.ts';
 import { defineInspect } from '../base/inspect.ts';
-import { inputToList } from '../items/convert.ts';
-import { itemsToInput } from '../items/items.ts';
+import { replayList } from '../snapshot/replay.ts';
 import { stateOf } from '../snapshot/run-state.ts';
 import { copyRecord } from '../state/copy.ts';
 
@@ -143,19 +141,6 @@ export abstract class ResultView {
       `- ${this.newItems.length} new item(s), ${this.rawResponses.length} raw response(s), ${this.interruptions.length} interruption(s)`,
     ].join('\n');
   }
-}
-
-/** @throws UserError for another mode */
-export function replayList(
-  record: StateRecord,
-  mode: 'preserve_all' | 'normalized' = 'preserve_all',
-): AgentInputItem[] {
-  if (mode !== 'preserve_all' && mode !== 'normalized')
-    throw new UserError("toInputList: the option `mode` takes 'preserve_all' or 'normalized'.");
-  const items = mode === 'normalized' ? record.generatedItems : record.sessionItems;
-  // Copies: what the caller does to them must not reach the loop's own.
-  const made = itemsToInput(items, { reasoningIds: record.reasoningItemIdPolicy }).map((item) => ({ ...item }));
-  return [...inputToList(record.input), ...made];
 }
 
 /** A result that is over: its record changes no more. */

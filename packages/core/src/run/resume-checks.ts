@@ -2,7 +2,7 @@ import type { StateRecord } from '../state/record.ts';
 import type { ResolvedOptions } from './options.ts';
 import { UserError } from '../base/errors.ts';
 import { checkSessionForResume } from '../sessions/recover.ts';
-import { unsupportedSubject } from '../snapshot/unsupported.ts';
+import { checkSupported } from '../snapshot/unsupported.ts';
 
 /** What a resume checks before any effect (STATE-201, 209, 210, 332). @throws UserError */
 export function checkResume(record: StateRecord, { session }: ResolvedOptions): void {
@@ -16,7 +16,6 @@ export function checkResume(record: StateRecord, { session }: ResolvedOptions): 
       'The state ended at an unrecoverable boundary and cannot be resumed: its output was accepted but not stored. Start a new run.',
       { code: 'state_unrecoverable' },
     );
-  const subject = unsupportedSubject(record);
-  if (subject !== undefined) throw new UserError(`The state cannot be resumed by this version: it ${subject}.`);
+  checkSupported(record);
   checkSessionForResume(record, session);
 }
