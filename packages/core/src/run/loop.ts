@@ -24,9 +24,11 @@ import { settle } from './turn/settle.ts';
 export async function* turns(record: StateRecord, env: RunEnv): AsyncGenerator<StateRecord, void> {
   let current = record;
   if (record.step.type === 'interruption') {
-    yield await finishTurn(await env.spans.resumed(record.currentAgent, () => resume(record, env)), env);
-    if ((record.step as Step).type !== 'run_again') return;
-    current = forkRecord(record, env);
+    await finishTurn(await env.spans.resumed(record.currentAgent, () => resume(record, env)), env);
+    const goesOn = (record.step as Step).type === 'run_again';
+    if (goesOn) current = forkRecord(record, env);
+    yield current;
+    if (!goesOn) return;
   }
   for (;;) {
     const turn = admitTurn(current);
