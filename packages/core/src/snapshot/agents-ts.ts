@@ -1,4 +1,3 @@
-import { randomHex } from '../base/ids.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
 import type { DecisionRecord } from '../state/decisions.ts';
 import type { StateRecord } from '../state/record.ts';
@@ -48,7 +47,8 @@ function writeExpiries(record: StateRecord, stored: JsonObject | undefined): Jso
 
 /** What a state says in addition. */
 export interface Additions {
-  readonly runKey: string;
+  /** `undefined`: the text has none, or somebody dropped it. */
+  readonly runKey: string | undefined;
   readonly sessionId: string | undefined;
   readonly decisions: DecisionRecord[];
   createdAt(callId: string): string | undefined;
@@ -65,7 +65,7 @@ export function readAdditions(json: JsonValue | undefined): Additions {
   const expiries = own(additions, 'expiries');
   const expiryList: JsonObject = isObject(expiries) ? expiries : {};
   return {
-    runKey: typeof runKey === 'string' && /^[0-9a-f]{32}$/.test(runKey) ? runKey : randomHex(16),
+    runKey: typeof runKey === 'string' && /^[0-9a-f]{32}$/.test(runKey) ? runKey : undefined,
     sessionId: isName(sessionId) ? sessionId : undefined,
     decisions: readDecisions(own(additions, 'decisions')),
     createdAt: (callId) => expiryOf(own(expiryList, callId), 'created_at'),

@@ -1,9 +1,11 @@
 import type { AnyAgent } from '../agent/agent.ts';
 import { UserError } from '../base/errors.ts';
+import { randomHex } from '../base/ids.ts';
 import { usageFromJSON } from '../base/usage.ts';
 import type { AgentInputItem } from '../items/items.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
 import type { ModelResponse } from '../models/model.ts';
+import { batchPosition } from '../sessions/operation-id.ts';
 import { contextInternals } from '../state/context.ts';
 import { ownContext } from '../state/copy.ts';
 import { InvocationLedger } from '../state/ledger.ts';
@@ -84,7 +86,7 @@ export function readRecord(agent: AnyAgent, state: unknown, options: RestoreCont
     reasoningItemIdPolicy: policy(own(json, 'reasoning_item_id_policy')),
     promptCacheKey: text(own(json, 'generated_prompt_cache_key')),
     trace: readTrace(own(json, 'trace')),
-    runKey: additions.runKey,
+    runKey: additions.runKey ?? randomHex(16),
     sessionId: additions.sessionId,
     decisions: additions.decisions,
     foreign: compact({
@@ -99,6 +101,9 @@ export function readRecord(agent: AnyAgent, state: unknown, options: RestoreCont
     }),
     inUse: false,
   };
+  // With the run's key the id of the append can be made again, and the session itself can say what became of it.
+  if (record.pendingWrite && additions.runKey !== undefined)
+    record.pendingWrite = { ...record.pendingWrite, position: batchPosition(record) };
   bindCalls(record, rows);
   return ownContext(record);
 }

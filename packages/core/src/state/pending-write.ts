@@ -13,7 +13,7 @@ export interface PendingWrite {
   readonly store: boolean | null;
   readonly hasLocalToolOutputs: boolean;
   acknowledged: boolean;
-  /** First item's position in the run and the turn (0: the run's input), for the operation id (SESS-101). Absent after a restore. */
+  /** First item's position in the run and the turn (0: the run's input), for the operation id (SESS-101). Absent where the run's key was lost. */
   readonly position?: { readonly turn: number; readonly firstItemIndex: number } | undefined;
   /** Members whose subject is not built here (held batches, compaction), verbatim. */
   readonly foreign: JsonObject;
