@@ -6,11 +6,7 @@ import { checkSupported } from '../snapshot/unsupported.ts';
 
 /** What a resume checks before any effect (STATE-201, 209, 210, 332). @throws UserError */
 export function checkResume(record: StateRecord, { session }: ResolvedOptions): void {
-  if (record.inUse)
-    throw new UserError(
-      'The state is being run already. Wait for that run to end, or restore the state once more for a second run.',
-      { code: 'state_busy' },
-    );
+  if (record.inUse) throw busy(record);
   if (record.unrecoverable)
     throw new UserError(
       'The state ended at an unrecoverable boundary and cannot be resumed: its output was accepted but not stored. Start a new run.',
@@ -18,4 +14,10 @@ export function checkResume(record: StateRecord, { session }: ResolvedOptions): 
     );
   checkSupported(record);
   checkSessionForResume(record, session);
+}
+
+function busy({ pendingWrite }: StateRecord): UserError {
+  return pendingWrite === undefined
+    ? new UserError('The state is being run already. Wait for that run to end, or restore the state once more for a second run.', { code: 'state_busy' })
+    : new UserError('Another run of this state is writing its pending session write. Wait for that run to end.', { code: 'session_write_busy' });
 }
