@@ -5,6 +5,7 @@ import { internal } from '../base/brand.ts';
 import { AgentsError, ModelBehaviorError, UserError } from '../base/errors.ts';
 import { getLogger } from '../base/logger.ts';
 import { checkOptions, kindOf, kinds } from '../base/options.ts';
+import { spanMessages } from '../tracing/messages.ts';
 import { issueTexts } from './issues.ts';
 import { dropLoweredNulls, lowerOptionalMembers, nullPlan } from './null-plan.ts';
 import { copySchema, freezeDeep, isObject } from './schema-parts.ts';
@@ -57,7 +58,7 @@ export function outputSpanError(
   error: ModelBehaviorError,
   includeSensitiveData: boolean,
 ): { message: string; data: Record<string, string> } {
-  return { message: 'Invalid JSON provided', data: includeSensitiveData ? { details: error.message } : {} };
+  return { message: spanMessages.invalidJsonProvided, data: includeSensitiveData ? { details: error.message } : {} };
 }
 
 const text: ResolvedOutput = { type: 'text' };
