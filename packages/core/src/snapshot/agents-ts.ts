@@ -71,7 +71,9 @@ export function readAdditions(json: JsonValue | undefined): Additions {
     createdAt: (callId) => expiryOf(own(expiryList, callId), 'created_at'),
     foreign: compact({
       run_id: isName(runId) ? runId : undefined,
-      expiries: Object.values(expiryList).some((entry) => expiryOf(entry, 'expires_at') !== undefined) ? expiryList : undefined,
+      expiries: Object.values(expiryList).some((entry) => expiryOf(entry, 'expires_at') !== undefined)
+        ? expiryList
+        : undefined,
     }),
   };
 }
@@ -96,7 +98,8 @@ function readDecision(json: JsonObject, path: string): DecisionRecord {
   const optionalText = (key: string): string | undefined => (own(json, key) === undefined ? undefined : text(key));
   const callPath = own(json, 'path');
   const always = own(json, 'always');
-  if (!Array.isArray(callPath) || !callPath.every((id) => typeof id === 'string')) throw malformed(`${path}.path`, 'a list of call ids');
+  if (!Array.isArray(callPath) || !callPath.every((id) => typeof id === 'string'))
+    throw malformed(`${path}.path`, 'a list of call ids');
   if (typeof always !== 'boolean') throw malformed(`${path}.always`, 'true or false');
   if (!decisionTypes.includes(text('type'))) throw malformed(`${path}.type`, decisionTypes.join(', '));
   const decision: DecisionRecord = {

@@ -43,7 +43,8 @@ export function agentGraph(start: AnyAgent): AgentGraph {
   }
   for (const agent of indistinct) {
     if (!hasHookObject(agent)) continue;
-    const message = 'Agents of equal name and configuration, with hooks, cannot be told apart in a snapshot. Use unique agent names (or ids), and start a new run.';
+    const message =
+      'Agents of equal name and configuration, with hooks, cannot be told apart in a snapshot. Use unique agent names (or ids), and start a new run.';
     throw new UserError(message, { code: 'agent_identity_ambiguous' });
   }
   return new Graph(identities, byIdentity, indistinct);
@@ -70,7 +71,11 @@ class Graph implements AgentGraph {
   readonly #indistinct: ReadonlySet<AnyAgent>;
   readonly #refs = new Map<AnyAgent, JsonObject>();
 
-  constructor(identities: ReadonlyMap<AnyAgent, string>, agents: ReadonlyMap<string, AnyAgent>, indistinct: ReadonlySet<AnyAgent>) {
+  constructor(
+    identities: ReadonlyMap<AnyAgent, string>,
+    agents: ReadonlyMap<string, AnyAgent>,
+    indistinct: ReadonlySet<AnyAgent>,
+  ) {
     this.#identities = identities;
     this.#agents = agents;
     this.#indistinct = indistinct;
@@ -102,7 +107,8 @@ class Graph implements AgentGraph {
     if (typeof identity === 'string') {
       const agent = this.#agents.get(identity);
       if (agent !== undefined) return agent;
-      const message = 'The run state names an agent that is not reachable from this one. Pass the original starting agent; among agents of equal name, the same ones as before.';
+      const message =
+        'The run state names an agent that is not reachable from this one. Pass the original starting agent; among agents of equal name, the same ones as before.';
       throw new UserError(message, { code: 'agent_identity_missing' });
     }
     return typeof name === 'string' ? this.#byName(name) : undefined;
@@ -145,8 +151,14 @@ function isAgent(value: unknown): value is AnyAgent {
 /** The starting agent, then by id where one has an id, then by configuration, then as discovered. Finds those that only discovery tells apart. */
 function inStableOrder(group: readonly AnyAgent[], start: AnyAgent, indistinct: Set<AnyAgent>): AnyAgent[] {
   const byId = group.some((agent) => agent.id !== undefined);
-  const keyed = group.map((agent) => ({ agent, key: (byId ? `${agent.id ?? ''}\u0000` : '') + text(configuration(agent)) }));
-  for (const same of grouped(keyed.filter(({ agent }) => agent !== start), ({ key }) => key).values()) {
+  const keyed = group.map((agent) => ({
+    agent,
+    key: (byId ? `${agent.id ?? ''}\u0000` : '') + text(configuration(agent)),
+  }));
+  for (const same of grouped(
+    keyed.filter(({ agent }) => agent !== start),
+    ({ key }) => key,
+  ).values()) {
     if (same.length > 1) for (const { agent } of same) indistinct.add(agent);
   }
   keyed.sort((a, b) => Number(b.agent === start) - Number(a.agent === start) || compare(a.key, b.key));
@@ -170,7 +182,10 @@ function compare(a: string, b: string): number {
 
 /** What sorted first in older writers, up to the hooks. */
 function earlyConfiguration(agent: AnyAgent): unknown[] {
-  const { handoffDescription, handoffs = [] } = agent as { handoffDescription?: unknown; handoffs?: readonly unknown[] };
+  const { handoffDescription, handoffs = [] } = agent as {
+    handoffDescription?: unknown;
+    handoffs?: readonly unknown[];
+  };
   return [handoffDescription, handoffs.map(text).toSorted(), agent.hooks?.constructor.name];
 }
 

@@ -12,7 +12,8 @@ export function writeApprovals(approvals: ApprovalMap, graph: AgentGraph): { [ke
   for (const [owner, records] of approvals.functions) {
     // Written under a name that means another agent, a decision would be somebody else's.
     if (graph.identityOf(owner) === undefined || !graph.isDistinct(owner)) continue;
-    for (const [key, record] of records) functions.push({ agent: graph.ref(owner), tool_key: key, decision: writeRecord(record) });
+    for (const [key, record] of records)
+      functions.push({ agent: graph.ref(owner), tool_key: key, decision: writeRecord(record) });
   }
   const hosted = approvals.hosted.map(({ identity, record }) => ({ identity, decision: writeRecord(record) }));
   hosted.sort((a, b) => (hostedOrder(a.identity) < hostedOrder(b.identity) ? -1 : 1));
@@ -35,7 +36,7 @@ function writeRecord(record: ApprovalRecord): JsonObject {
 
 /** As Python sorts: by kind, what decides most first, then by names. */
 function hostedOrder(identity: JsonObject): string {
-  const kind = ['server_tool', 'request', 'query'].indexOf(String(own(identity, 'type')));
+  const kind = ['server_tool', 'request', 'query'].findIndex((type) => type === own(identity, 'type'));
   return JSON.stringify([kind, ...['server_label', 'tool_name', 'request_id'].map((key) => own(identity, key) ?? '')]);
 }
 
@@ -68,10 +69,14 @@ function readFunctions(list: JsonValue | undefined, approvals: ApprovalMap, grap
     if (typeof key !== 'string') throw invalidRecord(`${at}.tool_key must be a string`);
     if (!isObject(decision)) throw invalidRecord(`${at}.decision must be an object`);
     // Skipped in silence, a rejection would become an open question.
-    if (!isChoice(own(decision, 'approved')) || !isChoice(own(decision, 'rejected'))) throw invalidRecord(`${at}.decision must have approved and rejected, each true, false or a list of call ids`);
+    if (!isChoice(own(decision, 'approved')) || !isChoice(own(decision, 'rejected')))
+      throw invalidRecord(`${at}.decision must have approved and rejected, each true, false or a list of call ids`);
     const owner = graph.resolve(own(entry, 'agent'));
     if (owner === undefined) {
-      throw new UserError('The run state holds a decision of an agent that is not reachable from this one. Pass the original starting agent.', { code: 'approval_owner_missing' });
+      throw new UserError(
+        'The run state holds a decision of an agent that is not reachable from this one. Pass the original starting agent.',
+        { code: 'approval_owner_missing' },
+      );
     }
     if (graph.isDistinct(owner)) Object.assign(approvals.functionRecord(owner, key), readRecord(decision));
   }
@@ -80,11 +85,16 @@ function readFunctions(list: JsonValue | undefined, approvals: ApprovalMap, grap
 function readHosted(entry: JsonValue, approvals: ApprovalMap): void {
   const identity = isObject(entry) ? own(entry, 'identity') : undefined;
   const decision = isObject(entry) ? own(entry, 'decision') : undefined;
-  if (isObject(identity) && isObject(decision) && isHostedIdentity(identity)) approvals.hosted.push({ identity, record: readRecord(decision) });
+  if (isObject(identity) && isObject(decision) && isHostedIdentity(identity))
+    approvals.hosted.push({ identity, record: readRecord(decision) });
 }
 
 function isHostedIdentity(identity: JsonObject): boolean {
-  const members = { server_tool: ['server_label', 'tool_name'], request: ['request_id'], query: ['tool_name', 'request_id'] };
+  const members = {
+    server_tool: ['server_label', 'tool_name'],
+    request: ['request_id'],
+    query: ['tool_name', 'request_id'],
+  };
   const type = own(identity, 'type');
   if (type !== 'server_tool' && type !== 'request' && type !== 'query') return false;
   return members[type].every((key) => typeof own(identity, key) === 'string');
@@ -96,7 +106,11 @@ function readRecord(json: JsonObject): ApprovalRecord {
   const record: ApprovalRecord = {
     approved: readChoice(own(json, 'approved')),
     rejected: readChoice(own(json, 'rejected')),
-    rejectionMessages: new Map(isObject(messages) ? Object.entries(messages).filter((entry): entry is [string, string] => typeof entry[1] === 'string') : []),
+    rejectionMessages: new Map(
+      isObject(messages)
+        ? Object.entries(messages).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
+        : [],
+    ),
   };
   const message = own(json, 'sticky_rejection_message');
   if (typeof message === 'string') record.stickyRejectionMessage = message;
@@ -126,5 +140,8 @@ export function decidedCalls(approvals: ApprovalMap): Set<string> {
 }
 
 function invalidRecord(what: string): UserError {
-  return new UserError(`The decisions of agents in the run state are malformed: context.function_tool_approvals${what.startsWith('[') ? '' : ' '}${what}.`, { code: 'approval_record_invalid' });
+  return new UserError(
+    `The decisions of agents in the run state are malformed: context.function_tool_approvals${what.startsWith('[') ? '' : ' '}${what}.`,
+    { code: 'approval_record_invalid' },
+  );
 }

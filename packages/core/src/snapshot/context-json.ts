@@ -1,5 +1,6 @@
 import { usageFromJSON, UsageAccumulator } from '../base/usage.ts';
 import type { JsonObject } from '../items/wire.ts';
+import type { ApprovalMap } from '../state/approvals.ts';
 import { contextInternals } from '../state/context.ts';
 import type { RunContext } from '../state/context.ts';
 import type { AgentGraph } from './agents.ts';
@@ -23,7 +24,12 @@ export interface ContextForeign extends JsonObject {
 }
 
 /** `context` of a snapshot (STATE §12.2). */
-export function writeContext(context: RunContext, foreign: ContextForeign | undefined, graph: AgentGraph, options: ContextOptions): JsonObject {
+export function writeContext(
+  context: RunContext,
+  foreign: ContextForeign | undefined,
+  graph: AgentGraph,
+  options: ContextOptions,
+): JsonObject {
   const { value, usage, approvals, ledger, toolInput } = contextInternals(context);
   const written = writeContextValue(value, options);
   const isStored = foreign?.meta !== undefined && foreign.value === value && options.contextSerializer === undefined;
@@ -37,15 +43,31 @@ export function writeContext(context: RunContext, foreign: ContextForeign | unde
   });
 }
 
+/** A context as it is read. A `RunContext` of the caller is not touched before everything else was found to be right. */
+export interface StoredContext {
+  readonly context: RunContext;
+  readonly usage: UsageAccumulator;
+  readonly approvals: ApprovalMap;
+  readonly toolInput: unknown;
+  readonly foreign: ContextForeign;
+}
+
 /** Everything of the context but the ledger, which needs the items. */
-export function readContext(json: JsonObject, graph: AgentGraph, version: Version, options: RestoreContextOptions): { readonly context: RunContext; readonly foreign: ContextForeign } {
+export function readContext(
+  json: JsonObject,
+  graph: AgentGraph,
+  version: Version,
+  options: RestoreContextOptions,
+): StoredContext {
   const approvals = readApprovals(json, graph, version);
   const context = readContextValue(json, options);
-  const internals = contextInternals(context);
-  internals.usage = new UsageAccumulator(usageFromJSON(own(json, 'usage')));
-  internals.approvals = approvals;
-  internals.toolInput = options.context === undefined ? own(json, 'tool_input') : undefined;
-  return { context, foreign: foreignOf(json, internals.value) };
+  return {
+    context,
+    usage: new UsageAccumulator(usageFromJSON(own(json, 'usage'))),
+    approvals,
+    toolInput: options.context === undefined ? own(json, 'tool_input') : undefined,
+    foreign: foreignOf(json, context.context),
+  };
 }
 
 function foreignOf(json: JsonObject, value: unknown): ContextForeign {
@@ -55,5 +77,5 @@ function foreignOf(json: JsonObject, value: unknown): ContextForeign {
     foreign['value'] = value as JsonObject;
     foreign['meta'] = meta;
   }
-  return compact(foreign) as ContextForeign;
+  return compact(foreign);
 }

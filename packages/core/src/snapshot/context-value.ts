@@ -29,7 +29,10 @@ export function writeContextValue(value: unknown, options: ContextOptions): Writ
   }
   if (isPlainObject(value)) return { value: jsonCopy(value), meta: meta(value, 'mapping') };
   if (options.strictContext === true) {
-    throw new UserError('The context of this run is no plain object, so it cannot be written. Pass contextSerializer, or leave out strictContext.', { code: 'context_not_object' });
+    throw new UserError(
+      'The context of this run is no plain object, so it cannot be written. Pass contextSerializer, or leave out strictContext.',
+      { code: 'context_not_object' },
+    );
   }
   return writeOther(value);
 }
@@ -40,11 +43,15 @@ function writeOther(value: unknown): WrittenContext {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
     const data = dataOf(value);
     if (data !== undefined) {
-      log.warn('The context of a run state was written as plain data: its class is lost. Pass contextSerializer, and contextDeserializer or context to the restore.');
+      log.warn(
+        'The context of a run state was written as plain data: its class is lost. Pass contextSerializer, and contextDeserializer or context to the restore.',
+      );
       return { value: data.json, meta: meta(value, data.via) };
     }
   }
-  log.warn('The context of a run state cannot be written and was left out. Pass contextSerializer to toString() or toJSON().');
+  log.warn(
+    'The context of a run state cannot be written and was left out. Pass contextSerializer to toString() or toJSON().',
+  );
   return { value: {}, meta: meta(value, 'omitted') };
 }
 
@@ -68,9 +75,13 @@ function serialized(value: unknown, serializer: (context: never) => JsonObject):
   try {
     result = serializer(value as never);
   } catch (error) {
-    throw new UserError('contextSerializer threw while the run state was written.', { code: 'context_serializer_failed', ...visibleCause(error) });
+    throw new UserError('contextSerializer threw while the run state was written.', {
+      code: 'context_serializer_failed',
+      ...visibleCause(error),
+    });
   }
-  if (!isPlainObject(result)) throw new UserError('contextSerializer must return a plain object.', { code: 'context_serializer_result' });
+  if (!isPlainObject(result))
+    throw new UserError('contextSerializer must return a plain object.', { code: 'context_serializer_result' });
   return jsonCopy(result);
 }
 
@@ -97,11 +108,14 @@ function className(value: object | null): string | undefined {
 
 /** A copy as JSON that loses nothing in silence. @throws UserError `context_not_json` */
 function jsonCopy(object: Record<string, unknown>): JsonObject {
-  const parents: object[] = [];
+  const parents: object[] = [object];
   const path: string[] = [];
   const refuse = (what: string): UserError => {
     const where = path.join('.');
-    return new UserError(`The context of this run cannot be written: '${where}' is ${what}. Keep such values out of it, or pass contextSerializer.`, { code: 'context_not_json' });
+    return new UserError(
+      `The context of this run cannot be written: '${where}' is ${what}. Keep such values out of it, or pass contextSerializer.`,
+      { code: 'context_not_json' },
+    );
   };
   const copy = (value: unknown): JsonValue | undefined => {
     switch (typeof value) {
@@ -124,7 +138,8 @@ function jsonCopy(object: Record<string, unknown>): JsonObject {
     let result: JsonValue | undefined;
     const { toJSON } = value as { toJSON?: unknown };
     if (typeof toJSON === 'function') result = copy(toJSON.call(value, path.at(-1) ?? ''));
-    else if (Array.isArray(value)) result = value.map((member: unknown, index) => within(String(index), member) ?? null);
+    else if (Array.isArray(value))
+      result = value.map((member: unknown, index) => within(String(index), member) ?? null);
     else if (isPlainObject(value)) result = copyMembers(value);
     else throw refuse(`an instance of ${className(value) ?? 'a class'}`);
     parents.pop();
@@ -162,13 +177,18 @@ export interface RestoreContextOptions {
 export function readContextValue(context: JsonObject, options: RestoreContextOptions): RunContext {
   if (options.context !== undefined) return contextFor(options.context);
   const stored = Object.hasOwn(context, 'context') ? own(context, 'context') : {};
-  if (options.contextDeserializer !== undefined) return new RunContext(deserialized(stored, options.contextDeserializer));
+  if (options.contextDeserializer !== undefined)
+    return new RunContext(deserialized(stored, options.contextDeserializer));
   if (stored !== null && !isObject(stored)) throw notObject('The context in the run state');
   const contextMeta = own(context, 'context_meta');
-  if (isObject(contextMeta) && (own(contextMeta, 'requires_deserializer') === true || own(contextMeta, 'omitted') === true)) {
+  if (
+    isObject(contextMeta) &&
+    (own(contextMeta, 'requires_deserializer') === true || own(contextMeta, 'omitted') === true)
+  ) {
     const problem = 'The context in this run state was no plain object';
     const help = 'Pass context or contextDeserializer to the restore';
-    if (options.strictContext === true) throw new UserError(`${problem}. ${help}, or leave out strictContext.`, { code: 'context_needs_deserializer' });
+    if (options.strictContext === true)
+      throw new UserError(`${problem}. ${help}, or leave out strictContext.`, { code: 'context_needs_deserializer' });
     getLogger('run_state').warn(`${problem}; what is left of it is its data. ${help}.`);
   }
   return new RunContext(stored);
@@ -178,7 +198,10 @@ function contextFor(context: unknown): RunContext {
   if (!(context instanceof RunContext)) return new RunContext(context);
   // Of whichever copy of the package the class is: a subclass has one more prototype.
   if (Object.getPrototypeOf(Object.getPrototypeOf(context)) !== Object.prototype) {
-    throw new UserError('The option context takes your own value or a RunContext, but no subclass such as ToolContext.', { code: 'context_wrapper_subclass' });
+    throw new UserError(
+      'The option context takes your own value or a RunContext, but no subclass such as ToolContext.',
+      { code: 'context_wrapper_subclass' },
+    );
   }
   return context;
 }
@@ -188,7 +211,10 @@ function deserialized(stored: JsonValue | undefined, deserializer: (raw: JsonObj
   try {
     return deserializer(stored);
   } catch (error) {
-    throw new UserError('contextDeserializer threw while the run state was restored.', { code: 'context_deserializer_failed', ...visibleCause(error) });
+    throw new UserError('contextDeserializer threw while the run state was restored.', {
+      code: 'context_deserializer_failed',
+      ...visibleCause(error),
+    });
   }
 }
 

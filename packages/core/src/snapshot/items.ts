@@ -1,8 +1,19 @@
 import type { AnyAgent } from '../agent/agent.ts';
 import type { ToolOrigin } from '../agent/tool.ts';
 import {
-  CompactionItem, HandoffCallItem, HandoffOutputItem, InputItem, McpApprovalRequestItem, McpApprovalResponseItem, McpListToolsItem, MessageOutputItem, ReasoningItem,
-  ToolCallItem, ToolCallOutputItem, ToolSearchCallItem, ToolSearchOutputItem,
+  CompactionItem,
+  HandoffCallItem,
+  HandoffOutputItem,
+  InputItem,
+  McpApprovalRequestItem,
+  McpApprovalResponseItem,
+  McpListToolsItem,
+  MessageOutputItem,
+  ReasoningItem,
+  ToolCallItem,
+  ToolCallOutputItem,
+  ToolSearchCallItem,
+  ToolSearchOutputItem,
 } from '../items/items.ts';
 import type { AgentInputItem, RunItem } from '../items/items.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
@@ -49,9 +60,18 @@ function factsOf(item: RunItem, graph: AgentGraph): Json {
     case 'input_item':
       return { input_id: item.inputId };
     case 'tool_call_item':
-      return { tool_name: item.toolName, description: item.description, title: item.title, tool_origin: writeOrigin(item.toolOrigin) };
+      return {
+        tool_name: item.toolName,
+        description: item.description,
+        title: item.title,
+        tool_origin: writeOrigin(item.toolOrigin),
+      };
     case 'tool_call_output_item':
-      return { output: plainJson(item.output), tool_origin: writeOrigin(item.toolOrigin), custom_data: isEmpty(item.customData) ? undefined : plainJson(item.customData) };
+      return {
+        output: plainJson(item.output),
+        tool_origin: writeOrigin(item.toolOrigin),
+        custom_data: isEmpty(item.customData) ? undefined : plainJson(item.customData),
+      };
     case 'handoff_output_item':
       return { source_agent: graph.ref(item.sourceAgent), target_agent: graph.ref(item.targetAgent) };
     case 'tool_approval_item':
@@ -72,7 +92,11 @@ function approvalFacts(item: ToolApprovalItem): Json {
   };
 }
 
-const originNames = { mcpServerName: 'mcp_server_name', agentName: 'agent_name', agentToolName: 'agent_tool_name' } as const;
+const originNames = {
+  mcpServerName: 'mcp_server_name',
+  agentName: 'agent_name',
+  agentToolName: 'agent_tool_name',
+} as const;
 
 function writeOrigin(origin: ToolOrigin | undefined): JsonObject | undefined {
   if (origin === undefined) return undefined;
@@ -92,8 +116,8 @@ function isEmpty(data: JsonObject | undefined): boolean {
 
 /** Facts of waiting items that stand elsewhere in the JSON. */
 export interface WaitingFacts {
-  createdAt(callId: string): string | undefined;
-  inDoubt(call: JsonObject): boolean;
+  readonly createdAt: (callId: string) => string | undefined;
+  readonly inDoubt: (call: JsonObject) => boolean;
 }
 
 /** Reads items; what cannot be read is skipped (STATE-351). */
@@ -123,7 +147,11 @@ export class ItemReader {
   #make(type: string, agent: AnyAgent, raw: JsonObject, json: JsonObject): RunItem | undefined {
     switch (type) {
       case 'tool_call_item':
-        return new ToolCallItem(agent, raw as never, { title: text(json, 'title'), description: text(json, 'description'), toolOrigin: readOrigin(json, raw) });
+        return new ToolCallItem(agent, raw as never, {
+          title: text(json, 'title'),
+          description: text(json, 'description'),
+          toolOrigin: readOrigin(json, raw),
+        });
       case 'tool_call_output_item':
         return this.#makeOutput(agent, raw, json);
       case 'tool_approval_item':
@@ -152,7 +180,6 @@ export class ItemReader {
   }
 
   #makeWaiting(agent: AnyAgent, raw: JsonObject, json: JsonObject): ToolApprovalItem {
-    const callId = own(raw, 'call_id') ?? own(raw, 'id');
     return new ToolApprovalItem(agent, raw as never, {
       toolName: text(json, 'tool_name'),
       namespace: text(json, 'tool_namespace'),
@@ -160,14 +187,15 @@ export class ItemReader {
       toolOrigin: readOrigin(json, raw),
       allowBareNameAlias: own(json, 'allow_bare_name_alias') === true,
       inDoubt: this.#waiting.inDoubt(raw),
-      createdAt: typeof callId === 'string' ? this.#waiting.createdAt(callId) : undefined,
+      createdAt: this.#waiting.createdAt(text(raw, 'call_id') || text(raw, 'id') || ''),
     });
   }
 
   #makeHandoffOutput(agent: AnyAgent, raw: JsonObject, json: JsonObject): RunItem | undefined {
     const sourceAgent = this.#graph.resolve(own(json, 'source_agent'));
     const targetAgent = this.#graph.resolve(own(json, 'target_agent'));
-    if (sourceAgent === undefined || targetAgent === undefined) return this.#skip('an agent of its handoff is not reachable from the given one');
+    if (sourceAgent === undefined || targetAgent === undefined)
+      return this.#skip('an agent of its handoff is not reachable from the given one');
     return new HandoffOutputItem(agent, raw as never, { sourceAgent, targetAgent });
   }
 
@@ -200,7 +228,9 @@ const plainItems: ReadonlyMap<string, PlainItem> = new Map<string, PlainItem>([
 /** Old writers left the content of an assistant message as a string. */
 function message(raw: JsonObject): JsonObject {
   const content = own(raw, 'content');
-  return typeof content === 'string' && own(raw, 'role') === 'assistant' ? { ...raw, content: [{ type: 'output_text', text: content, annotations: [] }] } : raw;
+  return typeof content === 'string' && own(raw, 'role') === 'assistant'
+    ? { ...raw, content: [{ type: 'output_text', text: content, annotations: [] }] }
+    : raw;
 }
 
 function isValidOutput(raw: JsonObject): boolean {
@@ -228,7 +258,10 @@ function readOrigin(json: JsonObject, raw: JsonObject): ToolOrigin | undefined {
   for (const [name, key] of Object.entries(originNames)) read[name] = text(origin, key);
   // Python does not write the name on the server; that of the call is it unless the server's tools have a prefix.
   if (type === 'mcp') read['mcpToolName'] = text(raw, 'name') ?? '';
-  const known = type === 'function' || (type === 'mcp' && read['mcpServerName'] !== undefined) || (type === 'agent_as_tool' && read['agentName'] !== undefined);
+  const known =
+    type === 'function' ||
+    (type === 'mcp' && read['mcpServerName'] !== undefined) ||
+    (type === 'agent_as_tool' && read['agentName'] !== undefined);
   return known ? (compact(read) as unknown as ToolOrigin) : undefined;
 }
 

@@ -40,7 +40,10 @@ export function parseText(text: string, maxBytes: number): unknown {
   try {
     parsed = JSON.parse(text);
   } catch (error) {
-    throw new UserError('The text is not valid JSON. Pass what toString() of a RunState gave, unchanged and complete.', { code: 'json_parse', ...visibleCause(error) });
+    throw new UserError(
+      'The text is not valid JSON. Pass what toString() of a RunState gave, unchanged and complete.',
+      { code: 'json_parse', ...visibleCause(error) },
+    );
   }
   checkDepth(parsed);
   return parsed;
@@ -160,7 +163,8 @@ export function isPlainObject(value: unknown): value is Record<string, unknown> 
 
 /** Sets an own member, also one that is called `__proto__`. */
 export function setOwn(object: Record<string, unknown>, key: string, value: unknown): void {
-  if (key === '__proto__') Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
+  if (key === '__proto__')
+    Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
   else object[key] = value;
 }
 
@@ -175,11 +179,16 @@ export function equalJson(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
   if (Array.isArray(a) || Array.isArray(b)) {
-    return Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((member, i) => equalJson(member, b[i]));
+    return (
+      Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((member, i) => equalJson(member, b[i]))
+    );
   }
   const keys = Object.keys(a);
   if (keys.length !== Object.keys(b).length) return false;
-  return keys.every((key) => Object.hasOwn(b, key) && equalJson((a as Record<string, unknown>)[key], (b as Record<string, unknown>)[key]));
+  return keys.every(
+    (key) =>
+      Object.hasOwn(b, key) && equalJson((a as Record<string, unknown>)[key], (b as Record<string, unknown>)[key]),
+  );
 }
 
 /** Counts bytes only where the number of characters does not decide. */
@@ -193,5 +202,8 @@ function tooLarge(how: string): UserError {
 }
 
 function notPlain(what: string): UserError {
-  return new UserError(`A run state must be plain JSON, but this one holds ${what}. Pass what toJSON() of a RunState gave, or use fromString.`, { code: 'json_not_plain' });
+  return new UserError(
+    `A run state must be plain JSON, but this one holds ${what}. Pass what toJSON() of a RunState gave, or use fromString.`,
+    { code: 'json_not_plain' },
+  );
 }

@@ -41,8 +41,10 @@ function readRow(callId: string, row: JsonValue | undefined): LedgerEntry {
   const executed = own(row, 'executed');
   const completed = own(row, 'completed');
   if (!isInvocationType(type)) throw invalid('a row has an unknown type');
-  if (!isDigest(approvalScope) || !isDigest(fingerprint)) throw invalid('approval_scope and fingerprint must be SHA-256 digests');
-  if (typeof executed !== 'boolean' || typeof completed !== 'boolean') throw invalid('executed and completed must be true or false');
+  if (!isDigest(approvalScope) || !isDigest(fingerprint))
+    throw invalid('approval_scope and fingerprint must be SHA-256 digests');
+  if (typeof executed !== 'boolean' || typeof completed !== 'boolean')
+    throw invalid('executed and completed must be true or false');
   if (completed && !executed) throw invalid('a completed row must be executed');
   return { type, callId, approvalScope, fingerprint, executed, completed };
 }
@@ -66,7 +68,10 @@ export interface CallHistory {
   readonly outputs: ReadonlyMap<string, ReadonlySet<InvocationType>>;
 }
 
-export function callHistory(input: string | readonly AgentInputItem[], ...lists: readonly (readonly RunItem[])[]): CallHistory {
+export function callHistory(
+  input: string | readonly AgentInputItem[],
+  ...lists: readonly (readonly RunItem[])[]
+): CallHistory {
   const calls = new Map<string, Occurrence[]>();
   const outputs = new Map<string, Set<InvocationType>>();
   const add = (wire: object, item: RunItem | undefined): void => {
@@ -106,7 +111,8 @@ export function checkRows(rows: readonly LedgerEntry[], history: CallHistory): v
     const calls = history.calls.get(row.callId) ?? [];
     const fits = calls.length > 0 && calls.every((call) => isCallOf(row, call)) && hasOutput(row, history);
     if (fits) continue;
-    const message = 'The ledger of calls in the run state has a completed call that its items do not show: no such call, another one, or no output. Restore the state as it was written.';
+    const message =
+      'The ledger of calls in the run state has a completed call that its items do not show: no such call, another one, or no output. Restore the state as it was written.';
     throw new UserError(message, { code: 'ledger_mismatch' });
   }
 }
@@ -119,7 +125,12 @@ function isPatchFallback(row: LedgerEntry, wire: object): boolean {
 function isCallOf(row: LedgerEntry, { wire, item }: Occurrence): boolean {
   if (isPatchFallback(row, wire) || isUnnamed(row, wire)) return true;
   for (const identity of identitiesOf(wire, item)) {
-    if (identity?.type === row.type && identity.approvalScope === row.approvalScope && identity.fingerprint === row.fingerprint) return true;
+    if (
+      identity?.type === row.type &&
+      identity.approvalScope === row.approvalScope &&
+      identity.fingerprint === row.fingerprint
+    )
+      return true;
   }
   return false;
 }
@@ -127,13 +138,22 @@ function isCallOf(row: LedgerEntry, { wire, item }: Occurrence): boolean {
 /** Calls of native tools do not say which tool they meant, so their scope cannot be made again. */
 function isUnnamed(row: LedgerEntry, wire: object): boolean {
   const { type, name } = wire as { type?: unknown; name?: unknown };
-  return name === undefined && row.type === type && row.type !== 'function_call' && row.type !== 'custom_tool_call' && row.type !== 'mcp_approval_request';
+  return (
+    name === undefined &&
+    row.type === type &&
+    row.type !== 'function_call' &&
+    row.type !== 'custom_tool_call' &&
+    row.type !== 'mcp_approval_request'
+  );
 }
 
 function hasOutput(row: LedgerEntry, history: CallHistory): boolean {
   const outputs = history.outputs.get(row.callId);
   if (outputs === undefined) return false;
-  return outputs.has(row.type) || (row.type === 'apply_patch_call' && (outputs.has('function_call') || outputs.has('custom_tool_call')));
+  return (
+    outputs.has(row.type) ||
+    (row.type === 'apply_patch_call' && (outputs.has('function_call') || outputs.has('custom_tool_call')))
+  );
 }
 
 /** What a call of the history can have meant: a wire object alone does not tell a handoff from a function. */
@@ -151,7 +171,11 @@ function* identitiesOf(wire: object, item: RunItem | undefined): Generator<CallI
 /**
  * Calls whose stored decisions were made for something that cannot be named any more (STATE-361): they wait again.
  */
-export function unboundCalls(rows: readonly LedgerEntry[], decided: ReadonlySet<string>, waiting: readonly ToolApprovalItem[]): Set<string> {
+export function unboundCalls(
+  rows: readonly LedgerEntry[],
+  decided: ReadonlySet<string>,
+  waiting: readonly ToolApprovalItem[],
+): Set<string> {
   const byId = new Map(rows.map((row) => [row.callId, row]));
   const unbound = new Set<string>();
   for (const callId of decided) if (!byId.has(callId)) unbound.add(callId);
@@ -173,7 +197,14 @@ export function rebuiltRows(history: CallHistory, waiting: readonly ToolApproval
     // Conflicting or uncanonical: nothing can be proven equal to it.
     if (identity === undefined) continue;
     const { type, approvalScope, fingerprint } = identity;
-    rows.push({ type, callId, approvalScope, fingerprint, executed: outputs !== undefined, completed: outputs?.has(type) === true });
+    rows.push({
+      type,
+      callId,
+      approvalScope,
+      fingerprint,
+      executed: outputs !== undefined,
+      completed: outputs?.has(type) === true,
+    });
   }
   return rows;
 }
@@ -203,5 +234,8 @@ export function waitingScopes(waiting: readonly ToolApprovalItem[]): Map<string,
 }
 
 function invalid(why: string): UserError {
-  return new UserError(`The ledger of calls in the run state is invalid: ${why}. Restore the state as it was written.`, { code: 'ledger_invalid' });
+  return new UserError(
+    `The ledger of calls in the run state is invalid: ${why}. Restore the state as it was written.`,
+    { code: 'ledger_invalid' },
+  );
 }

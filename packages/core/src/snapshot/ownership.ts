@@ -58,8 +58,8 @@ export interface SourceList {
   readonly json: readonly JsonValue[];
   /** At the positions of the JSON; `undefined`: skipped. */
   readonly items: readonly (RunItem | undefined)[];
-  /** Of the generated items: whether it is known which ones stand among the session items too. */
-  readonly isAliased?: boolean;
+  /** Of the generated items: their places among the session items; `undefined`: not known. */
+  readonly places?: readonly (number | null)[] | undefined;
 }
 
 export function survivors(list: SourceList): RunItem[] {
@@ -71,22 +71,34 @@ export function readList(json: readonly JsonValue[], reader: ItemReader): Source
 }
 
 /** Reads the generated items; occurrences that stand among the session items too become the same objects (STATE-352). */
-export function readGenerated(json: readonly JsonValue[], indexes: JsonValue | undefined, session: SourceList, reader: ItemReader): SourceList {
+export function readGenerated(
+  json: readonly JsonValue[],
+  indexes: JsonValue | undefined,
+  session: SourceList,
+  reader: ItemReader,
+): SourceList {
   const aliases = validIndexes(indexes, json.length, session.json.length);
   const items = json.map((item, position) => {
     const index = aliases?.[position];
     if (typeof index === 'number' && equalJson(item, session.json[index])) return session.items[index];
     return reader.read(item);
   });
-  return { json, items, isAliased: aliases !== undefined };
+  return { json, items, places: aliases };
 }
 
-function validIndexes(indexes: JsonValue | undefined, length: number, limit: number): readonly (number | null)[] | undefined {
+function validIndexes(
+  indexes: JsonValue | undefined,
+  length: number,
+  limit: number,
+): readonly (number | null)[] | undefined {
   if (indexes === undefined) return undefined;
   const list = indexes as readonly (number | null)[];
   const numbers = Array.isArray(indexes) ? list.filter((index) => index !== null) : [];
-  const fits = Array.isArray(indexes) && list.length === length && new Set(numbers).size === numbers.length
-    && numbers.every((index) => Number.isInteger(index) && index >= 0 && index < limit);
+  const fits =
+    Array.isArray(indexes) &&
+    list.length === length &&
+    new Set(numbers).size === numbers.length &&
+    numbers.every((index) => Number.isInteger(index) && index >= 0 && index < limit);
   if (fits) return list;
   getLogger('run_state').warn('generated_session_item_indexes of a run state does not fit its items and was ignored.');
   return undefined;
@@ -107,23 +119,38 @@ export interface Located {
 }
 
 /** The objects of the current response, if the key is there and fits in every respect (STATE-345). */
-export function readOwnership(key: JsonValue | undefined, generated: SourceList, session: SourceList, response: CurrentResponse): Located | undefined {
+export function readOwnership(
+  key: JsonValue | undefined,
+  generated: SourceList,
+  session: SourceList,
+  response: CurrentResponse,
+): Located | undefined {
   const length = generated.json.length;
   const start = isObject(key) ? own(key, 'start') : undefined;
   const positions = isObject(key) ? own(key, 'interruptions') : undefined;
-  if (!isObject(key) || own(key, 'end') !== length || !isIndex(start, length) || !Array.isArray(positions)) return undefined;
+  if (!isObject(key) || own(key, 'end') !== length || !isIndex(start, length) || !Array.isArray(positions))
+    return undefined;
   const { newItemsJson, interruptionsJson } = response;
   const behind = start + newItemsJson.length;
   if (newItemsJson.length === 0 || !equalJson(generated.json.slice(start, behind), newItemsJson)) return undefined;
   if (generated.items.slice(start).includes(undefined)) return undefined;
   const interruptions = matchPositions(positions as readonly JsonValue[], behind, generated, interruptionsJson);
-  if (interruptions === undefined || generated.isAliased === false || !isTail(generated.items.slice(start), session)) return undefined;
+  if (interruptions === undefined || !isTail(generated, start, session)) return undefined;
   return { newItems: generated.items.slice(start, behind) as RunItem[], interruptions };
 }
 
 /** Each position must show the step's own waiting items, in their order; those of nested runs have none. */
-function matchPositions(positions: readonly JsonValue[], behind: number, generated: SourceList, waiting: readonly JsonValue[]): (RunItem | undefined)[] | undefined {
-  if (new Set(positions).size !== positions.length || !positions.every((position) => isIndex(position, generated.json.length) && position >= behind)) return undefined;
+function matchPositions(
+  positions: readonly JsonValue[],
+  behind: number,
+  generated: SourceList,
+  waiting: readonly JsonValue[],
+): (RunItem | undefined)[] | undefined {
+  if (
+    new Set(positions).size !== positions.length ||
+    !positions.every((position) => isIndex(position, generated.json.length) && position >= behind)
+  )
+    return undefined;
   const matched: (RunItem | undefined)[] = [];
   let next = 0;
   for (const item of waiting) {
@@ -136,22 +163,29 @@ function matchPositions(positions: readonly JsonValue[], behind: number, generat
 }
 
 /** What of these items stands in the session must be its end; what is not there was not published yet. */
-function isTail(items: readonly (RunItem | undefined)[], session: SourceList): boolean {
-  const published = items.filter((item) => session.items.includes(item));
+function isTail({ items, places }: SourceList, start: number, session: SourceList): boolean {
+  if (places === undefined) return false;
+  const published = items.slice(start).filter((_, offset) => typeof places[start + offset] === 'number');
   const tail = published.length === 0 ? [] : survivors(session).slice(-published.length);
   return published.every((item, index) => item === tail[index]);
 }
 
 /** Without the key only the first turn is located: its response stands at the beginning. */
-export function locateFirstTurn(generated: SourceList, newItemsJson: readonly JsonValue[]): readonly RunItem[] | undefined {
-  if (newItemsJson.length === 0 || !equalJson(generated.json.slice(0, newItemsJson.length), newItemsJson)) return undefined;
+export function locateFirstTurn(
+  generated: SourceList,
+  newItemsJson: readonly JsonValue[],
+): readonly RunItem[] | undefined {
+  if (newItemsJson.length === 0 || !equalJson(generated.json.slice(0, newItemsJson.length), newItemsJson))
+    return undefined;
   const items = generated.items.slice(0, newItemsJson.length);
   return items.includes(undefined) ? undefined : (items as RunItem[]);
 }
 
 /** The generated item that a waiting item of the step repeats, if exactly one does. */
 export function sameWaitingItem(json: JsonValue, generated: SourceList): ToolApprovalItem | undefined {
-  const same = generated.items.filter((item, index) => item?.type === 'tool_approval_item' && equalJson(generated.json[index], json));
+  const same = generated.items.filter(
+    (item, index) => item?.type === 'tool_approval_item' && equalJson(generated.json[index], json),
+  );
   return same.length === 1 ? (same[0] as ToolApprovalItem) : undefined;
 }
 

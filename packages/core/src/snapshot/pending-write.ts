@@ -28,7 +28,8 @@ export function writePendingWrite(write: PendingWrite): JsonObject {
     response_id: write.responseId,
     store: write.store,
     // A batch read from a label that did not know this member is written without it only while it says nothing.
-    has_local_tool_outputs: write.hasLocalToolOutputs || own(write.foreign, 'held') !== true ? write.hasLocalToolOutputs : undefined,
+    has_local_tool_outputs:
+      write.hasLocalToolOutputs || own(write.foreign, 'held') !== true ? write.hasLocalToolOutputs : undefined,
     append_acknowledged: write.acknowledged ? true : undefined,
     ...write.foreign,
   });
@@ -39,7 +40,12 @@ export function writePendingWrite(write: PendingWrite): JsonObject {
  *
  * @throws UserError `session_write_invalid`
  */
-export function readPendingWrite(json: JsonValue | undefined, version: Version, currentTurn: number, mayGoOn: boolean): PendingWrite | undefined {
+export function readPendingWrite(
+  json: JsonValue | undefined,
+  version: Version,
+  currentTurn: number,
+  mayGoOn: boolean,
+): PendingWrite | undefined {
   if (json === undefined || json === null) return undefined;
   if (!isObject(json)) throw invalid('it must be an object');
   if (!version.has('recovery')) throw invalid('its $schemaVersion does not know one');
@@ -79,7 +85,8 @@ function checkBase(json: JsonObject): readonly JsonObject[] {
   const items = own(json, 'items');
   const before = own(json, 'before');
   if (typeof own(json, 'session_id') !== 'string') throw invalid('session_id must be a string');
-  if (!Array.isArray(items) || items.length === 0 || !items.every(isObject)) throw invalid('items must be a list of objects, not empty');
+  if (!Array.isArray(items) || items.length === 0 || !items.every(isObject))
+    throw invalid('items must be a list of objects, not empty');
   if (before !== null && !isListOf(before, isDigest)) throw invalid('before must be null or a list of SHA-256 digests');
   if (!isCount(own(json, 'persisted_count'))) throw invalid('persisted_count must be an integer of at least 0');
   return items;
@@ -89,14 +96,20 @@ function checkOptional(json: JsonObject): void {
   checkMember(json, 'response_id', 'a string or null', (value) => value === null || typeof value === 'string');
   checkMember(json, 'store', 'true, false or null', (value) => value === null || typeof value === 'boolean');
   checkMember(json, 'has_local_tool_outputs', 'true or false', (value) => typeof value === 'boolean');
-  checkMember(json, 'append_acknowledged', 'true or false, and false while before is null', (value) => value === false || (value === true && own(json, 'before') !== null));
+  checkMember(
+    json,
+    'append_acknowledged',
+    'true or false, and false while before is null',
+    (value) => value === false || (value === true && own(json, 'before') !== null),
+  );
   checkMember(json, 'compaction_model_exchange', 'a list of digests and a policy', isExchange);
 }
 
 function checkHeld(json: JsonObject, currentTurn: number, items: number): void {
   checkMember(json, 'held', 'true or false', (value) => typeof value === 'boolean');
   if (own(json, 'held') === true) {
-    if (own(json, 'before') !== null || own(json, 'current_response') === undefined) throw invalid('a held batch needs before: null and current_response');
+    if (own(json, 'before') !== null || own(json, 'current_response') === undefined)
+      throw invalid('a held batch needs before: null and current_response');
   } else if (own(json, 'reasoning_item_id_policy') !== undefined || own(json, 'current_response') !== undefined) {
     throw invalid('reasoning_item_id_policy and current_response belong to held batches');
   }
@@ -117,7 +130,11 @@ function checkMember(json: JsonObject, key: string, expected: string, fits: (val
 function isExchange(value: JsonValue): boolean {
   if (!isObject(value) || Object.keys(value).length !== 2) return false;
   const policy = own(value, 'reasoning_item_id_policy');
-  return policy !== undefined && isPolicy(policy) && isListOf(own(value, 'item_digests'), (member) => typeof member === 'string');
+  return (
+    policy !== undefined &&
+    isPolicy(policy) &&
+    isListOf(own(value, 'item_digests'), (member) => typeof member === 'string')
+  );
 }
 
 function isPolicy(value: JsonValue): boolean {
@@ -137,5 +154,8 @@ function isCount(value: unknown): value is number {
 }
 
 function invalid(why: string): UserError {
-  return new UserError(`The pending Session write of the run state is invalid: ${why}. Restore the state as it was written.`, { code: 'session_write_invalid' });
+  return new UserError(
+    `The pending Session write of the run state is invalid: ${why}. Restore the state as it was written.`,
+    { code: 'session_write_invalid' },
+  );
 }

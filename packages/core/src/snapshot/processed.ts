@@ -9,10 +9,22 @@ import { compact, isObject, malformed, own } from './json.ts';
 import type { Json } from './json.ts';
 
 /** Lists of subjects that are not built here: kept as they are. */
-const foreignLists = ['handoffs', 'computer_actions', 'custom_tool_actions', 'local_shell_actions', 'shell_actions', 'apply_patch_actions', 'mcp_approval_requests'] as const;
+const foreignLists = [
+  'handoffs',
+  'computer_actions',
+  'custom_tool_actions',
+  'local_shell_actions',
+  'shell_actions',
+  'apply_patch_actions',
+  'mcp_approval_requests',
+] as const;
 
 /** `last_processed_response` (STATE §12.5). `interruptions` are those of the step. */
-export function writeProcessed(processed: ProcessedResponse, interruptions: readonly JsonObject[], items: ItemWriter): JsonObject {
+export function writeProcessed(
+  processed: ProcessedResponse,
+  interruptions: readonly JsonObject[],
+  items: ItemWriter,
+): JsonObject {
   const { foreign } = processed;
   const json: Json = {
     new_items: items.writeAll(processed.newItems),
@@ -68,7 +80,8 @@ function readFunctions(json: JsonValue | undefined): ProcessedFunction[] {
       continue;
     }
     const nested = own(entry, 'agent_run_state') ?? undefined;
-    if (nested !== undefined && !isObject(nested)) throw malformed(`last_processed_response.functions[${index}].agent_run_state`, 'an object');
+    if (nested !== undefined && !isObject(nested))
+      throw malformed(`last_processed_response.functions[${index}].agent_run_state`, 'an object');
     checkNesting(nested, 1);
     functions.push({ call: call as never, tool, ...(nested !== undefined && { agentRunState: nested }) });
   }

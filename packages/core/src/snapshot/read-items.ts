@@ -37,7 +37,7 @@ export interface ItemsSource {
   readonly interruptions: readonly JsonValue[] | undefined;
   readonly processed: JsonObject | undefined;
   readonly rows: readonly LedgerEntry[];
-  createdAt(callId: string): string | undefined;
+  readonly createdAt: (callId: string) => string | undefined;
 }
 
 /** @throws UserError `state_malformed`, `agent_identity_missing`, `history_ref_invalid` */
@@ -54,17 +54,29 @@ export function readItems(source: ItemsSource): ReadItems {
   if (sessionJson === undefined) session = generated;
 
   const interruptionsJson = source.interruptions ?? [];
-  const ownership = version.has('responseOwnership') ? own(state, 'current_response_generated_item_ownership') : undefined;
-  const located = source.interruptions && readOwnership(ownership, generated, session, { newItemsJson, interruptionsJson });
-  const first = located === undefined && source.currentTurn === 1 ? locateFirstTurn(generated, newItemsJson) : undefined;
-  const waiting = interruptionsJson.map((json, index) => ({ index, json, item: located?.interruptions[index] ?? sameWaitingItem(json, generated) ?? reader.read(json) }));
+  const ownership = version.has('responseOwnership')
+    ? own(state, 'current_response_generated_item_ownership')
+    : undefined;
+  const located =
+    source.interruptions && readOwnership(ownership, generated, session, { newItemsJson, interruptionsJson });
+  const first =
+    located === undefined && source.currentTurn === 1 ? locateFirstTurn(generated, newItemsJson) : undefined;
+  const waiting = interruptionsJson.map((json, index) => ({
+    index,
+    json,
+    item: located?.interruptions[index] ?? sameWaitingItem(json, generated) ?? reader.read(json),
+  }));
   const result: ReadItems = {
     generated: survivors(generated),
     session: sessionJson === undefined ? survivors(generated) : survivors(session),
     newItems: located?.newItems ?? first ?? survivors(readList(newItemsJson, reader)),
     interruptions: waiting.flatMap(({ item }) => (item instanceof ToolApprovalItem ? [item] : [])),
-    unreachable: waiting.flatMap(({ index, json, item }) => (item === undefined && isObject(json) ? [{ index, item: json }] : [])),
-    historyRefs: version.has('nestedHistory') ? readHistoryRefs(own(state, 'nested_history_owned_session_item_refs'), session, source.input) : [],
+    unreachable: waiting.flatMap(({ index, json, item }) =>
+      item === undefined && isObject(json) ? [{ index, item: json }] : [],
+    ),
+    historyRefs: version.has('nestedHistory')
+      ? readHistoryRefs(own(state, 'nested_history_owned_session_item_refs'), session, source.input)
+      : [],
   };
   for (const reason of reader.skipped) getLogger('run_state').warn(`An item of a run state was skipped: ${reason}.`);
   return result;
@@ -83,7 +95,10 @@ function waitingFacts({ rows, createdAt, input }: ItemsSource, session: readonly
   let ended: Set<string> | undefined;
   const isEnded = (callId: string): boolean => {
     if (ended === undefined) {
-      const wires: unknown[] = [...(typeof input === 'string' ? [] : input), ...session.map((item) => (isObject(item) ? own(item, 'raw_item') : undefined))];
+      const wires: unknown[] = [
+        ...(typeof input === 'string' ? [] : input),
+        ...session.map((item) => (isObject(item) ? own(item, 'raw_item') : undefined)),
+      ];
       ended = new Set(wires.flatMap((wire) => completedBy(wire)?.callId ?? []));
     }
     return ended.has(callId);
@@ -100,7 +115,9 @@ function waitingFacts({ rows, createdAt, input }: ItemsSource, session: readonly
 
 /** Older writers left the current response out of the generated items (STATE-357). */
 function withResponse(generated: SourceList, newItemsJson: readonly JsonValue[], reader: ItemReader): SourceList {
-  const keys = new Set(generated.json.map(keyOf));
+  const keys = new Set(
+    generated.json.map((item, index) => (generated.items[index] === undefined ? undefined : keyOf(item))),
+  );
   keys.delete(undefined);
   const isMissing = newItemsJson.map((item) => {
     const key = keyOf(item);
@@ -109,29 +126,51 @@ function withResponse(generated: SourceList, newItemsJson: readonly JsonValue[],
   if (!isMissing.includes(true) && (isMissing.includes(false) || newItemsJson.length === 0)) return generated;
   // An item without an id may repeat one of an earlier response; it is new when nothing of this response is there.
   const isWhollyMissing = !isMissing.includes(false);
-  const missing = newItemsJson.filter((item, index) => isMissing[index] ?? (isWhollyMissing || !generated.json.some((other) => equalJson(other, item))));
-  const isThere = isWhollyMissing && !isMissing.includes(true) && generated.json.some((_, start) => equalJson(generated.json.slice(start, start + newItemsJson.length), newItemsJson));
+  const missing = newItemsJson.filter(
+    (item, index) => isMissing[index] ?? (isWhollyMissing || !generated.json.some((other) => equalJson(other, item))),
+  );
+  const isThere =
+    isWhollyMissing &&
+    !isMissing.includes(true) &&
+    generated.json.some((_, start) =>
+      equalJson(generated.json.slice(start, start + newItemsJson.length), newItemsJson),
+    );
   if (isThere) return generated;
-  return { ...generated, json: [...generated.json, ...missing], items: [...generated.items, ...missing.map((item) => reader.read(item))] };
+  return {
+    ...generated,
+    json: [...generated.json, ...missing],
+    items: [...generated.items, ...missing.map((item) => reader.read(item))],
+  };
 }
 
 function keyOf(item: JsonValue): string | undefined {
   const raw = isObject(item) ? own(item, 'raw_item') : undefined;
   if (!isObject(item) || !isObject(raw)) return undefined;
   const id = own(raw, 'call_id') ?? own(raw, 'id');
-  return typeof id === 'string' && id !== '' ? JSON.stringify([own(item, 'type') ?? '', own(raw, 'type') ?? '', id]) : undefined;
+  return typeof id === 'string' && id !== ''
+    ? JSON.stringify([own(item, 'type') ?? '', own(raw, 'type') ?? '', id])
+    : undefined;
 }
 
 // ---- ownership of history
 
-function readHistoryRefs(json: JsonValue | undefined, session: SourceList, input: string | readonly AgentInputItem[]): JsonObject[] {
+function readHistoryRefs(
+  json: JsonValue | undefined,
+  session: SourceList,
+  input: string | readonly AgentInputItem[],
+): JsonObject[] {
   if (json === undefined) return [];
   if (!Array.isArray(json)) throw invalidRef('they are no list');
   const refs: JsonObject[] = [];
   for (const ref of json as readonly JsonValue[]) {
     if (!isObject(ref)) throw invalidRef('one is no object');
-    const { index, input_index: inputIndex, digest } = ref as { index?: JsonValue; input_index?: JsonValue; digest?: JsonValue };
-    if (typeof index !== 'number' || typeof inputIndex !== 'number' || typeof digest !== 'string') throw invalidRef('one has no index, input_index and digest');
+    const {
+      index,
+      input_index: inputIndex,
+      digest,
+    } = ref as { index?: JsonValue; input_index?: JsonValue; digest?: JsonValue };
+    if (typeof index !== 'number' || typeof inputIndex !== 'number' || typeof digest !== 'string')
+      throw invalidRef('one has no index, input_index and digest');
     const inputItem = typeof input === 'string' ? undefined : input[inputIndex];
     if (inputItem === undefined) throw invalidRef('one names an input item that is not there');
     if (itemDigest(inputItem, 'normalized') !== digest) throw invalidRef('one names an input item with another digest');
@@ -141,12 +180,20 @@ function readHistoryRefs(json: JsonValue | undefined, session: SourceList, input
       getLogger('run_state').warn('A reference of a run state to an item that was skipped was ignored.');
       continue;
     }
-    if (itemDigest(item.rawItem as AgentInputItem, 'normalized') !== digest) throw invalidRef('one names a session item with another digest');
-    refs.push({ index: session.items.slice(0, index).filter((other) => other !== undefined).length, input_index: inputIndex, digest });
+    if (itemDigest(item.rawItem, 'normalized') !== digest)
+      throw invalidRef('one names a session item with another digest');
+    refs.push({
+      index: session.items.slice(0, index).filter((other) => other !== undefined).length,
+      input_index: inputIndex,
+      digest,
+    });
   }
   return refs;
 }
 
 function invalidRef(why: string): UserError {
-  return new UserError(`The references of the run state to nested history are invalid: ${why}. Restore the state as it was written.`, { code: 'history_ref_invalid' });
+  return new UserError(
+    `The references of the run state to nested history are invalid: ${why}. Restore the state as it was written.`,
+    { code: 'history_ref_invalid' },
+  );
 }

@@ -46,8 +46,17 @@ export interface RestoreOptions<C> {
 const noInterruptions: readonly ToolApprovalItem[] = Object.freeze([]);
 const defaultMaxBytes = 64 * 1024 * 1024;
 
-const serializeOptions = { contextSerializer: kinds.function, strictContext: kinds.boolean, includeTracingApiKey: kinds.boolean };
-const restoreOptions = { context: kinds.any, contextDeserializer: kinds.function, strictContext: kinds.boolean, maxBytes: kinds.integer(1) };
+const serializeOptions = {
+  contextSerializer: kinds.function,
+  strictContext: kinds.boolean,
+  includeTracingApiKey: kinds.boolean,
+};
+const restoreOptions = {
+  context: kinds.any,
+  contextDeserializer: kinds.function,
+  strictContext: kinds.boolean,
+  maxBytes: kinds.integer(1),
+};
 
 /**
  * Everything of a run that must survive. Decide on it, write it down, pass it to `run`. One run at a time per object:
@@ -81,9 +90,16 @@ export class RunState<out C = unknown, out O = unknown> {
    * @throws TypeError when `agent` is no agent; UserError `json_parse`, `json_too_large`, `schema_unsupported`,
    * `agent_missing`, … whatever is wrong with the text, without a word of what it holds
    */
-  static async fromString<C, O>(agent: Agent<C, O>, text: string, options: RestoreOptions<NoInfer<C>> = {}): Promise<RunState<C, O>> {
+  static async fromString<C, O>(
+    agent: Agent<C, O>,
+    text: string,
+    options: RestoreOptions<NoInfer<C>> = {},
+  ): Promise<RunState<C, O>> {
     checkOptions(options, restoreOptions, 'RunState.fromString()');
-    if (typeof text !== 'string') throw new TypeError(`RunState.fromString() takes the text of a state, not ${kindOf(text)}. For parsed JSON there is fromJSON().`);
+    if (typeof text !== 'string')
+      throw new TypeError(
+        `RunState.fromString() takes the text of a state, not ${kindOf(text)}. For parsed JSON there is fromJSON().`,
+      );
     return restored(agent, parseText(text, options.maxBytes ?? defaultMaxBytes), options);
   }
 
@@ -92,7 +108,11 @@ export class RunState<out C = unknown, out O = unknown> {
    *
    * @throws TypeError when `agent` is no agent; UserError `json_not_plain` for anything but plain data, and what `fromString` throws
    */
-  static async fromJSON<C, O>(agent: Agent<C, O>, json: unknown, options: RestoreOptions<NoInfer<C>> = {}): Promise<RunState<C, O>> {
+  static async fromJSON<C, O>(
+    agent: Agent<C, O>,
+    json: unknown,
+    options: RestoreOptions<NoInfer<C>> = {},
+  ): Promise<RunState<C, O>> {
     checkOptions(options, restoreOptions, 'RunState.fromJSON()');
     return restored(agent, copyPlain(json, options.maxBytes ?? defaultMaxBytes), options);
   }
@@ -211,12 +231,18 @@ export function recordOf(state: RunState): StateRecord {
 }
 
 function restored<C, O>(agent: Agent<C, O>, json: unknown, options: RestoreOptions<C>): RunState<C, O> {
-  if (!((agent as unknown) instanceof Agent)) throw new TypeError(`The first argument of a restore is the run's starting agent, not ${kindOf(agent)}.`);
+  if (!((agent as unknown) instanceof Agent))
+    throw new TypeError(`The first argument of a restore is the run's starting agent, not ${kindOf(agent)}.`);
   return stateOf(readRecord(agent, json, options)) as RunState<C, O>;
 }
 
 /** As `console.log` shows a state: where it stands, without agents, context and contents. */
-function inspectState(state: RunState, depth: number, options: object, inspect: ((value: unknown, options: object) => string) | undefined): string {
+function inspectState(
+  state: RunState,
+  depth: number,
+  options: object,
+  inspect: ((value: unknown, options: object) => string) | undefined,
+): string {
   const { currentAgent, currentTurn, maxTurns } = recordOf(state);
   const shown = {
     status: state.status,

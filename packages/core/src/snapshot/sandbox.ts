@@ -3,7 +3,17 @@ import { isObject, malformed, setOwn } from './json.ts';
 
 /** Names under which mounts carry what gives access. */
 const secrets: ReadonlySet<string> = new Set([
-  'access_key', 'access_key_id', 'account_key', 'api_key', 'credentials', 'password', 'secret', 'secret_key', 'secret_access_key', 'session_token', 'token',
+  'access_key',
+  'access_key_id',
+  'account_key',
+  'api_key',
+  'credentials',
+  'password',
+  'secret',
+  'secret_key',
+  'secret_access_key',
+  'session_token',
+  'token',
 ]);
 /** Options of drivers, which may hold anything. */
 const opaque: ReadonlySet<string> = new Set(['driver_options', 'driver_opts', 'mount_options']);

@@ -26,7 +26,8 @@ export function readTrace(json: JsonValue | undefined): TraceRecord | undefined 
   const id = own(json, 'id') ?? own(json, 'trace_id');
   if (typeof id !== 'string' || id === '') throw malformed('trace.id', 'a string');
   const extra: Json = { ...json };
-  for (const key of ['object', 'id', 'trace_id', 'workflow_name', 'tracing_api_key', 'tracing_api_key_hash']) delete extra[key];
+  for (const key of ['object', 'id', 'trace_id', 'workflow_name', 'tracing_api_key', 'tracing_api_key_hash'])
+    delete extra[key];
   const take = (key: string): string | undefined => {
     const value = own(json, key);
     return typeof value === 'string' ? value : undefined;

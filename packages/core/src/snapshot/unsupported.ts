@@ -24,7 +24,10 @@ export function unsupportedSubject(record: StateRecord): string | undefined {
 export function checkSupported(record: StateRecord): void {
   const found = find(record);
   if (found === undefined) return;
-  throw new UserError(`The run state ${found.subject}, which this version cannot continue. Resume it with the edition that wrote it.`, found.code && { code: found.code });
+  throw new UserError(
+    `The run state ${found.subject}, which this version cannot continue. Resume it with the edition that wrote it.`,
+    found.code && { code: found.code },
+  );
 }
 
 function find(record: StateRecord): Unsupported | undefined {
@@ -33,21 +36,31 @@ function find(record: StateRecord): Unsupported | undefined {
 
 function inForeign({ foreign, decisions, context }: StateRecord): Unsupported | undefined {
   const additions = own(foreign, 'agents_ts') as JsonObject | undefined;
-  if (own(foreign, 'sandbox') !== undefined) return { subject: 'needs a sandbox of the Python edition', code: 'sandbox_unsupported' };
+  if (own(foreign, 'sandbox') !== undefined)
+    return { subject: 'needs a sandbox of the Python edition', code: 'sandbox_unsupported' };
   if (own(foreign, 'pending_input') !== undefined) return { subject: 'holds staged input' };
-  if (['conversation_id', 'previous_response_id', 'auto_previous_response_id'].some((key) => own(foreign, key) !== undefined)) {
+  if (
+    ['conversation_id', 'previous_response_id', 'auto_previous_response_id'].some(
+      (key) => own(foreign, key) !== undefined,
+    )
+  ) {
     return { subject: 'belongs to a conversation that the provider keeps' };
   }
-  if (own(foreign, 'nested_history_owned_session_item_refs') !== undefined) return { subject: 'holds history that a handoff nested' };
+  if (own(foreign, 'nested_history_owned_session_item_refs') !== undefined)
+    return { subject: 'holds history that a handoff nested' };
   if (additions?.['run_id'] !== undefined) return { subject: 'belongs to a run store', code: 'store_missing' };
   if (additions?.['expiries'] !== undefined) return { subject: 'holds calls whose approval expires' };
   const { ledger } = contextInternals(context);
-  const answered = decisions.some(({ type, callId }) => (type as string) !== 'approve' && (type as string) !== 'reject' && ledger.isInDoubt(callId));
+  const answered = decisions.some(
+    ({ type, callId }) => (type as string) !== 'approve' && (type as string) !== 'reject' && ledger.isInDoubt(callId),
+  );
   return answered ? { subject: 'holds an answer to a call in doubt' } : undefined;
 }
 
 function inSession({ pendingWrite }: StateRecord): Unsupported | undefined {
-  return pendingWrite !== undefined && own(pendingWrite.foreign, 'held') === true ? { subject: 'holds a session write that output guardrails withhold' } : undefined;
+  return pendingWrite !== undefined && own(pendingWrite.foreign, 'held') === true
+    ? { subject: 'holds a session write that output guardrails withhold' }
+    : undefined;
 }
 
 function inStep({ step, processed, currentAgent }: StateRecord): Unsupported | undefined {
@@ -56,13 +69,19 @@ function inStep({ step, processed, currentAgent }: StateRecord): Unsupported | u
   return inWaitingItems(step, currentAgent) ?? (processed && inResponse(processed));
 }
 
-function inWaitingItems({ interruptions }: Extract<Step, { type: 'interruption' }>, currentAgent: StateRecord['currentAgent']): Unsupported | undefined {
+function inWaitingItems(
+  { interruptions }: Extract<Step, { type: 'interruption' }>,
+  currentAgent: StateRecord['currentAgent'],
+): Unsupported | undefined {
   for (const item of interruptions) {
     const { lookupKey } = approvalInternals(item);
     if (item.agent !== currentAgent) return { subject: 'waits for a decision inside an agent tool' };
-    if (item.rawItem.type !== 'function_call') return { subject: `waits for a decision on a call of type ${item.rawItem.type}` };
-    if (item.toolOrigin?.type === 'mcp') return { subject: 'waits for a decision on a tool of an MCP server', code: 'mcp_binding_mismatch' };
-    if (lookupKey !== undefined && lookupKey.kind !== 'bare') return { subject: 'waits for a decision on a tool in a namespace or of a tool search' };
+    if (item.rawItem.type !== 'function_call')
+      return { subject: `waits for a decision on a call of type ${item.rawItem.type}` };
+    if (item.toolOrigin?.type === 'mcp')
+      return { subject: 'waits for a decision on a tool of an MCP server', code: 'mcp_binding_mismatch' };
+    if (lookupKey !== undefined && lookupKey.kind !== 'bare')
+      return { subject: 'waits for a decision on a tool in a namespace or of a tool search' };
   }
   return undefined;
 }
@@ -78,11 +97,16 @@ const lists: Readonly<Record<string, string>> = {
 };
 
 function inResponse({ functions, foreign }: ProcessedResponse): Unsupported | undefined {
-  if (functions.some(({ agentRunState }) => agentRunState !== undefined)) return { subject: 'waits inside an agent tool' };
+  if (functions.some(({ agentRunState }) => agentRunState !== undefined))
+    return { subject: 'waits inside an agent tool' };
   for (const [key, subject] of Object.entries(lists)) if (own(foreign, key) !== undefined) return { subject };
-  if (own(foreign, 'mcp_tool_bindings') !== undefined) return { subject: 'waits with a call of a tool of an MCP server', code: 'mcp_binding_mismatch' };
-  if (own(foreign, 'tool_output_guardrail_result_start') !== undefined) return { subject: 'holds results of tool guardrails that are not public yet' };
-  return functions.some(isOtherFunction) ? { subject: 'waits with a call of a tool in a namespace or of a tool search' } : undefined;
+  if (own(foreign, 'mcp_tool_bindings') !== undefined)
+    return { subject: 'waits with a call of a tool of an MCP server', code: 'mcp_binding_mismatch' };
+  if (own(foreign, 'tool_output_guardrail_result_start') !== undefined)
+    return { subject: 'holds results of tool guardrails that are not public yet' };
+  return functions.some(isOtherFunction)
+    ? { subject: 'waits with a call of a tool in a namespace or of a tool search' }
+    : undefined;
 }
 
 function isOtherFunction({ tool }: ProcessedFunction): boolean {

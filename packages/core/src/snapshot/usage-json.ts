@@ -34,8 +34,10 @@ export function writeUsage(usage: Usage, extras: UsageExtras | undefined): JsonO
 
 function withExtras(json: JsonObject, extras: UsageExtras): JsonObject {
   const result: Json = { ...json };
-  if (extras.input !== undefined) result['input_tokens_details'] = mergedDetails(json['input_tokens_details'], extras.input);
-  if (extras.output !== undefined) result['output_tokens_details'] = mergedDetails(json['output_tokens_details'], extras.output);
+  if (extras.input !== undefined)
+    result['input_tokens_details'] = mergedDetails(json['input_tokens_details'], extras.input);
+  if (extras.output !== undefined)
+    result['output_tokens_details'] = mergedDetails(json['output_tokens_details'], extras.output);
   const entries = json['request_usage_entries'];
   if (extras.entries !== undefined && Array.isArray(entries)) {
     result['request_usage_entries'] = (entries as readonly JsonObject[]).map((entry, index) => {

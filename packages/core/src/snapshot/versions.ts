@@ -47,15 +47,23 @@ export interface Version {
  */
 export function readVersion(state: unknown): Version {
   if (!isObject(state)) {
-    throw new UserError('A run state must be a JSON object, as toString() or toJSON() of a RunState gave it.', { code: 'state_malformed' });
+    throw new UserError('A run state must be a JSON object, as toString() or toJSON() of a RunState gave it.', {
+      code: 'state_malformed',
+    });
   }
   const label = Object.hasOwn(state, '$schemaVersion') ? state['$schemaVersion'] : undefined;
   const known = `Supported: 1.0 to ${currentVersion}; ${currentVersion} is what this version writes.`;
-  if (label === undefined) throw new UserError(`The run state has no $schemaVersion. ${known}`, { code: 'schema_missing' });
-  if (typeof label !== 'string') throw new UserError(`The $schemaVersion of a run state must be a string. ${known}`, { code: 'schema_type' });
-  if (!supported.includes(label)) throw new UserError(`This $schemaVersion of a run state is not supported. ${known}`, { code: 'schema_unsupported' });
+  if (label === undefined)
+    throw new UserError(`The run state has no $schemaVersion. ${known}`, { code: 'schema_missing' });
+  if (typeof label !== 'string')
+    throw new UserError(`The $schemaVersion of a run state must be a string. ${known}`, { code: 'schema_type' });
+  if (!supported.includes(label))
+    throw new UserError(`This $schemaVersion of a run state is not supported. ${known}`, {
+      code: 'schema_unsupported',
+    });
   if (Object.hasOwn(state, 'currentTurn') && !Object.hasOwn(state, 'current_turn')) {
-    const message = 'This is a run state of another TypeScript SDK (camelCase members). Finish that run where it began, or start a new one.';
+    const message =
+      'This is a run state of another TypeScript SDK (camelCase members). Finish that run where it began, or start a new one.';
     throw new UserError(message, { code: 'foreign_run_state' });
   }
   return version(label);

@@ -32,7 +32,10 @@ export function writeRecord(record: StateRecord, options: WriteOptions): JsonObj
   const graph = agentGraph(record.startingAgent);
   const items = new ItemWriter(graph);
   const { foreign, guardrailResults } = record;
-  const responses = writeResponses(record.modelResponses, own(foreign, 'model_responses') as readonly (UsageExtras | null)[] | undefined);
+  const responses = writeResponses(
+    record.modelResponses,
+    own(foreign, 'model_responses') as readonly (UsageExtras | null)[] | undefined,
+  );
   const interruptions = writeInterruptions(record, items);
   return compact({
     $schemaVersion: currentVersion,
@@ -61,12 +64,14 @@ export function writeRecord(record: StateRecord, options: WriteOptions): JsonObj
     nested_history_owned_session_item_refs: own(foreign, 'nested_history_owned_session_item_refs') ?? [],
     current_step: writeStep(record, interruptions),
     last_model_response: responses.at(-1) ?? null,
-    last_processed_response: record.processed === undefined ? null : writeProcessed(record.processed, interruptions, items),
+    last_processed_response:
+      record.processed === undefined ? null : writeProcessed(record.processed, interruptions, items),
     current_turn_persisted_item_count: record.persistedItemCount,
     trace: record.trace === undefined ? null : writeTrace(record.trace, options.includeTracingApiKey === true),
     sandbox: own(foreign, 'sandbox'),
     // A reader that finds both refuses the state; the marker is what counts (STATE-337).
-    pending_session_write: record.pendingWrite === undefined || record.unrecoverable ? undefined : writePendingWrite(record.pendingWrite),
+    pending_session_write:
+      record.pendingWrite === undefined || record.unrecoverable ? undefined : writePendingWrite(record.pendingWrite),
     terminal_unrecoverable: record.unrecoverable ? true : undefined,
     agents_ts: writeAdditions(record),
   });
@@ -79,11 +84,18 @@ function writeInput(input: string | readonly AgentInputItem[]): JsonValue {
     if (item['role'] !== 'assistant') return item;
     const { content, status } = item;
     if (typeof content !== 'string' && status !== undefined) return item;
-    return { ...item, content: typeof content === 'string' ? [{ type: 'output_text', text: content }] : content, status: status === undefined ? 'completed' : status };
+    return {
+      ...item,
+      content: typeof content === 'string' ? [{ type: 'output_text', text: content }] : content,
+      status: status === undefined ? 'completed' : status,
+    };
   });
 }
 
-function writeResponses(responses: readonly ModelResponse[], extras: readonly (UsageExtras | null)[] | undefined): JsonObject[] {
+function writeResponses(
+  responses: readonly ModelResponse[],
+  extras: readonly (UsageExtras | null)[] | undefined,
+): JsonObject[] {
   return responses.map((response, index) => ({
     usage: writeUsage(response.usage, extras?.[index] ?? undefined),
     output: response.output as unknown as readonly JsonValue[],
@@ -94,7 +106,9 @@ function writeResponses(responses: readonly ModelResponse[], extras: readonly (U
 
 /** The tracker's rows, with those of agents that are not reachable any more. */
 function writeToolUse(record: StateRecord, graph: AgentGraph): JsonObject {
-  const rows = new Map<string, JsonValue>(Object.entries((own(record.foreign, 'tool_use_tracker') ?? {}) as { [key: string]: JsonValue }));
+  const rows = new Map<string, JsonValue>(
+    Object.entries((own(record.foreign, 'tool_use_tracker') ?? {}) as { [key: string]: JsonValue }),
+  );
   for (const [agent, names] of record.toolUse) rows.set(graph.identityOf(agent) ?? agent.name, [...names]);
   return Object.fromEntries(rows);
 }
@@ -103,7 +117,9 @@ function writeToolUse(record: StateRecord, graph: AgentGraph): JsonObject {
 function writeInterruptions({ step, foreign }: StateRecord, items: ItemWriter): readonly JsonObject[] {
   if (step.type !== 'interruption') return [];
   const written = items.writeAll(step.interruptions);
-  const nested = own(foreign, 'nested_interruptions') as readonly { readonly index: number; readonly item: JsonObject }[] | undefined;
+  const nested = own(foreign, 'nested_interruptions') as
+    | readonly { readonly index: number; readonly item: JsonObject }[]
+    | undefined;
   for (const { index, item } of nested ?? []) written.splice(index, 0, item);
   return written;
 }
@@ -118,7 +134,11 @@ function writeStep({ step }: StateRecord, interruptions: readonly JsonObject[]):
     case 'interruption':
       return {
         type: 'next_step_interruption',
-        data: { interruptions, response_accepted: step.responseAccepted, llm_end_hooks_started: step.llmEndHooksStarted },
+        data: {
+          interruptions,
+          response_accepted: step.responseAccepted,
+          llm_end_hooks_started: step.llmEndHooksStarted,
+        },
       };
     default:
       return step satisfies never;

@@ -1,0 +1,109 @@
+import { UserError } from '../base/errors.ts';
+import { usageFromJSON } from '../base/usage.ts';
+import type { JsonObject, JsonValue } from '../items/wire.ts';
+import type { ModelResponse } from '../models/model.ts';
+import type { GuardrailResultLists, ProcessedResponse } from '../state/record.ts';
+import { isObject, malformed, own } from './json.ts';
+import { readProcessed } from './processed.ts';
+import type { ReadItems } from './read-items.ts';
+import { usageExtras } from './usage-json.ts';
+import type { Version } from './versions.ts';
+
+export function readResponses(json: JsonValue | undefined): {
+  readonly list: ModelResponse[];
+  readonly extras: JsonValue | undefined;
+} {
+  if (json === undefined) return { list: [], extras: undefined };
+  if (!Array.isArray(json)) throw malformed('model_responses', 'a list');
+  const responses = json as readonly JsonValue[];
+  const extras = responses.map((response) =>
+    isObject(response) ? (usageExtras(own(response, 'usage')) ?? null) : null,
+  );
+  const list = responses.map((response, index): ModelResponse => {
+    const output = isObject(response) ? own(response, 'output') : undefined;
+    if (!isObject(response) || !Array.isArray(output))
+      throw malformed(`model_responses[${index}]`, 'an object with a list of output items');
+    const responseId = text(own(response, 'response_id'));
+    const requestId = text(own(response, 'request_id'));
+    return {
+      output: output as ModelResponse['output'],
+      usage: usageFromJSON(own(response, 'usage')),
+      ...(responseId !== undefined && { responseId }),
+      ...(requestId !== undefined && { requestId }),
+    };
+  });
+  return { list, extras: extras.some((extra) => extra !== null) ? extras : undefined };
+}
+
+export interface ReadGuardrailResults {
+  readonly lists: GuardrailResultLists;
+  /** Whether an entry of the results of tools' output guardrails had to be dropped. */
+  readonly droppedToolOutput: boolean;
+}
+
+export function readGuardrailResults(json: JsonObject): ReadGuardrailResults {
+  const read = (key: string, type: string): JsonObject[] => {
+    const results = own(json, key) ?? [];
+    if (!Array.isArray(results)) throw malformed(key, 'a list');
+    return (results as readonly JsonValue[]).filter((result): result is JsonObject => {
+      const guardrail = isObject(result) ? own(result, 'guardrail') : undefined;
+      return isObject(guardrail) && own(guardrail, 'type') === type;
+    });
+  };
+  const toolOutput = read('tool_output_guardrail_results', 'tool_output');
+  const stored = own(json, 'tool_output_guardrail_results');
+  return {
+    lists: {
+      input: read('input_guardrail_results', 'input'),
+      output: read('output_guardrail_results', 'output'),
+      toolInput: read('tool_input_guardrail_results', 'tool_input'),
+      toolOutput,
+    },
+    droppedToolOutput: Array.isArray(stored) && stored.length !== toolOutput.length,
+  };
+}
+
+export function processedOf(
+  json: JsonObject,
+  items: ReadItems,
+  guardrails: ReadGuardrailResults,
+  version: Version,
+): ProcessedResponse {
+  const start = own(json, 'tool_output_guardrail_result_start') ?? undefined;
+  if (start !== undefined) {
+    version.require('guardrailBoundary', 'a boundary of guardrail results');
+    const fits =
+      typeof start === 'number' &&
+      Number.isSafeInteger(start) &&
+      start >= 0 &&
+      start <= guardrails.lists.toolOutput.length;
+    if (!fits || guardrails.droppedToolOutput) {
+      throw new UserError(
+        'tool_output_guardrail_result_start of a run state does not fit the stored results of guardrails.',
+        { code: 'guardrail_boundary_invalid' },
+      );
+    }
+  }
+  const bindings = own(json, 'mcp_tool_bindings') ?? {};
+  if (!isObject(bindings) || own(json, 'mcp_tool_bindings') === null)
+    throw malformed('last_processed_response.mcp_tool_bindings', 'an object');
+  // A call whose entry says nothing usable counts as unbound.
+  const valid = Object.entries(bindings).filter(([, binding]) => {
+    if (!Array.isArray(binding) || binding.length !== 3) return false;
+    const [server, tool, index] = binding as readonly JsonValue[];
+    return typeof server === 'string' && typeof tool === 'string' && (index === null || Number.isInteger(index));
+  });
+  return readProcessed(json, items.newItems, Object.fromEntries<JsonValue | undefined>(valid));
+}
+
+export function hasNestedRun(processed: JsonObject | undefined): boolean {
+  const functions = processed && own(processed, 'functions');
+  return (
+    Array.isArray(functions) &&
+    (functions as readonly JsonValue[]).some((entry) => isObject(entry) && isObject(own(entry, 'agent_run_state')))
+  );
+}
+
+function text(value: JsonValue | undefined): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
