@@ -1,11 +1,27 @@
 // `@agents/core/session`: what authors of backends need; loads no run loop.
 export { contentDigest, supports } from './sessions/contract.ts';
 export type {
-  ContextAwareSession, HistoryOperation, HistoryTransaction, ItemPolicySession, ManagedSession, Session, SessionCapabilities, SessionInputCallback,
-  SessionOptions, SessionSettings, TransactionalSession, VersionedSession,
+  ContextAwareSession,
+  HistoryOperation,
+  HistoryTransaction,
+  ItemPolicySession,
+  ManagedSession,
+  Session,
+  SessionCapabilities,
+  SessionInputCallback,
+  SessionOptions,
+  SessionSettings,
+  TransactionalSession,
+  VersionedSession,
 } from './sessions/contract.ts';
 export {
-  SessionBusyError, SessionClosedError, SessionError, SessionItemError, SessionOutcomeUnknownError, SessionSchemaError, SessionVersionConflictError,
+  SessionBusyError,
+  SessionClosedError,
+  SessionError,
+  SessionItemError,
+  SessionOutcomeUnknownError,
+  SessionSchemaError,
+  SessionVersionConflictError,
 } from './sessions/errors.ts';
 export type { SessionErrorDetails } from './sessions/errors.ts';
 export { decodeItem, encodeItem } from './sessions/codec.ts';

@@ -9,7 +9,10 @@ import type { TableNames } from './schema.ts';
 
 /** What the options mean, checked and with defaults. */
 export interface Config {
-  readonly target: { readonly handle: NonNullable<SQLiteSessionOptions['database']> } | { readonly path: string } | 'memory';
+  readonly target:
+    | { readonly handle: NonNullable<SQLiteSessionOptions['database']> }
+    | { readonly path: string }
+    | 'memory';
   readonly names: TableNames;
   readonly busyTimeoutMs: number;
   readonly synchronous: 'FULL' | 'NORMAL';
@@ -19,20 +22,39 @@ export interface Config {
 }
 
 const KNOWN = [
-  'path', 'database', 'busyTimeoutMs', 'synchronous', 'sessionSettings', 'corruptItems', 'onCorruptItem', 'sessionsTable', 'messagesTable',
+  'path',
+  'database',
+  'busyTimeoutMs',
+  'synchronous',
+  'sessionSettings',
+  'corruptItems',
+  'onCorruptItem',
+  'sessionsTable',
+  'messagesTable',
 ] as const satisfies readonly (keyof SQLiteSessionOptions)[];
 
 /** @throws UserError */
 export function readOptions(given: string | URL | SQLiteSessionOptions | undefined): Config {
-  const options: SQLiteSessionOptions = typeof given === 'string' || given instanceof URL ? { path: given } : (given ?? {});
-  if (typeof options !== 'object' || options === null) throw new UserError('Options of SQLiteSession must be a path, a URL or an object.');
+  const options: SQLiteSessionOptions =
+    typeof given === 'string' || given instanceof URL ? { path: given } : (given ?? {});
+  if (typeof options !== 'object' || options === null)
+    throw new UserError('Options of SQLiteSession must be a path, a URL or an object.');
   const unknown = Object.keys(options).find((key) => !(KNOWN as readonly string[]).includes(key));
-  if (unknown !== undefined) throw new UserError(`Unknown option '${unknown}' of SQLiteSession. ${suggestion(unknown)}`);
-  const { busyTimeoutMs = 5000, synchronous = 'FULL', corruptItems = 'skip', sessionsTable = 'agent_sessions', messagesTable = 'agent_messages' } = options;
-  if (!Number.isFinite(busyTimeoutMs) || busyTimeoutMs < 0) throw wrong('busyTimeoutMs', 'a number of milliseconds, 0 or more');
+  if (unknown !== undefined)
+    throw new UserError(`Unknown option '${unknown}' of SQLiteSession. ${suggestion(unknown)}`);
+  const {
+    busyTimeoutMs = 5000,
+    synchronous = 'FULL',
+    corruptItems = 'skip',
+    sessionsTable = 'agent_sessions',
+    messagesTable = 'agent_messages',
+  } = options;
+  if (!Number.isFinite(busyTimeoutMs) || busyTimeoutMs < 0)
+    throw wrong('busyTimeoutMs', 'a number of milliseconds, 0 or more');
   if (synchronous !== 'FULL' && synchronous !== 'NORMAL') throw wrong('synchronous', "'FULL' or 'NORMAL'");
   if (corruptItems !== 'skip' && corruptItems !== 'throw') throw wrong('corruptItems', "'skip' or 'throw'");
-  if (options.onCorruptItem !== undefined && typeof options.onCorruptItem !== 'function') throw wrong('onCorruptItem', 'a function');
+  if (options.onCorruptItem !== undefined && typeof options.onCorruptItem !== 'function')
+    throw wrong('onCorruptItem', 'a function');
   checkSettings(options.sessionSettings);
   return {
     target: readTarget(options),
@@ -84,7 +106,8 @@ function tableNames(sessions: unknown, messages: unknown): TableNames {
 /** @throws UserError `session_id_invalid` */
 export function checkSessionId(sessionId: unknown): asserts sessionId is string {
   let problem: string | undefined;
-  if (typeof sessionId !== 'string') problem = `must be a string, not ${sessionId === null ? 'null' : typeof sessionId}`;
+  if (typeof sessionId !== 'string')
+    problem = `must be a string, not ${sessionId === null ? 'null' : typeof sessionId}`;
   else if (sessionId.trim() === '') problem = 'must not be blank';
   else if (sessionId.length > 1024) problem = `has ${sessionId.length} UTF-16 units, at most 1024 are allowed`;
   else if (sessionId.includes('\0')) problem = 'must not contain NUL';
@@ -96,7 +119,8 @@ function checkSettings(settings: unknown): void {
   if (settings === undefined) return;
   if (typeof settings !== 'object' || settings === null) throw wrong('sessionSettings', 'an object');
   const unknown = Object.keys(settings).find((key) => key !== 'limit');
-  if (unknown !== undefined) throw new UserError(`Unknown member '${unknown}' of 'sessionSettings'. Did you mean 'limit'?`);
+  if (unknown !== undefined)
+    throw new UserError(`Unknown member '${unknown}' of 'sessionSettings'. Did you mean 'limit'?`);
   resolveLimit(undefined, settings);
 }
 
@@ -104,7 +128,10 @@ function checkSettings(settings: unknown): void {
 export function resolveLimit(limit: number | undefined, settings: SessionSettings | undefined): number | undefined {
   const given = limit ?? settings?.limit;
   if (given === undefined || given === null) return undefined;
-  if (!Number.isSafeInteger(given)) throw new UserError(`The limit of getItems() must be a whole number, not ${typeof given === 'number' ? String(given) : typeof given}.`);
+  if (!Number.isSafeInteger(given))
+    throw new UserError(
+      `The limit of getItems() must be a whole number, not ${typeof given === 'number' ? String(given) : typeof given}.`,
+    );
   return Math.max(0, given);
 }
 
@@ -129,7 +156,8 @@ export function checkWriteOptions(options: object | undefined, known: readonly s
 export function checkOperation<T extends object>(operation: HistoryOperation<T>): HistoryTransaction<T> {
   onlyMembers(operation, ['operationId', 'transaction'], 'argument');
   const { operationId, transaction } = operation;
-  if (typeof operationId !== 'string' || operationId.trim() === '') throw refuse("needs an 'operationId' that is not blank");
+  if (typeof operationId !== 'string' || operationId.trim() === '')
+    throw refuse("needs an 'operationId' that is not blank");
   if (transaction?.type === 'append_items') {
     onlyMembers(transaction, ['type', 'items'], 'transaction');
     checkItems(transaction.items, 'applyHistoryTransaction()');
@@ -158,8 +186,12 @@ function wrong(option: string, expected: string): UserError {
 /** As the end of a message. */
 function suggestion(name: string): string {
   const plain = (text: string): string => text.toLowerCase().replaceAll(/[^a-z]/g, '');
-  const nearest = KNOWN.map((known) => ({ known, distance: editDistance(plain(name), plain(known)) })).sort((a, b) => a.distance - b.distance)[0];
-  return nearest !== undefined && nearest.distance <= name.length / 3 ? `Did you mean '${nearest.known}'?` : `Known: ${KNOWN.join(', ')}.`;
+  const nearest = KNOWN.map((known) => ({ known, distance: editDistance(plain(name), plain(known)) })).sort(
+    (a, b) => a.distance - b.distance,
+  )[0];
+  return nearest !== undefined && nearest.distance <= name.length / 3
+    ? `Did you mean '${nearest.known}'?`
+    : `Known: ${KNOWN.join(', ')}.`;
 }
 
 /** Levenshtein distance. */

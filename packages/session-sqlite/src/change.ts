@@ -4,9 +4,14 @@ import { contentDigest, encodeItem } from '@agents/core/session';
 import type { HistoryOperation, HistoryTransaction } from '@agents/core/session';
 
 /** What an operation id stands for: the id, and a digest that tells changes apart. */
-export interface Operation { readonly id: string; readonly digest: string }
+export interface Operation {
+  readonly id: string;
+  readonly digest: string;
+}
 
-type Change<T extends object> = HistoryTransaction<T> | { readonly type: 'replace_history'; readonly items: readonly T[] };
+type Change<T extends object> =
+  | HistoryTransaction<T>
+  | { readonly type: 'replace_history'; readonly items: readonly T[] };
 
 /** The type and the digests of the plain items (SESS-036); wrappers that change bytes hand theirs down. */
 export function operationOf<T extends object>(operation: HistoryOperation<T>): Operation {
@@ -14,7 +19,10 @@ export function operationOf<T extends object>(operation: HistoryOperation<T>): O
 }
 
 export function changeDigest<T extends object>(change: Change<T>): string {
-  const parts = change.type === 'replace_suffix' ? [digests(change.expectedSuffix), digests(change.replacement)] : [digests(change.items)];
+  const parts =
+    change.type === 'replace_suffix'
+      ? [digests(change.expectedSuffix), digests(change.replacement)]
+      : [digests(change.items)];
   return sha256(JSON.stringify([change.type, ...parts]));
 }
 

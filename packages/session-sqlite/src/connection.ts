@@ -92,7 +92,10 @@ export class Connection {
   }
 
   #open(): Database {
-    if (this.#lost) throw new SessionError('The database of this session could not undo a failed write and can no longer be used. Open it anew.');
+    if (this.#lost)
+      throw new SessionError(
+        'The database of this session could not undo a failed write and can no longer be used. Open it anew.',
+      );
     if (this.#database !== undefined) return this.#database;
     if (typeof this.#source !== 'string') return (this.#database = this.#source);
     const database = openDatabase(this.#source);

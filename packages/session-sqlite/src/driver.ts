@@ -12,7 +12,9 @@ export interface Statement {
   get(...values: readonly (string | number)[]): unknown;
   all(...values: readonly (string | number)[]): unknown[];
 }
-export interface OwnedDatabase extends Database { close(): void }
+export interface OwnedDatabase extends Database {
+  close(): void;
+}
 
 /** The public type keeps out of the way of drivers' own types; calls here pass strings and numbers only. */
 export function databaseOf(handle: SQLiteHandle): Database {

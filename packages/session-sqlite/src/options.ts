@@ -3,7 +3,11 @@ import type { SessionOptions } from '@agents/core/session';
 /** What is used of `DatabaseSync`, better-sqlite3's `Database` and Bun's `Database`. A handle that was passed in is never closed and keeps its own settings. */
 export interface SQLiteHandle {
   exec(sql: string): unknown;
-  prepare(sql: string): { run(...values: never[]): unknown; get(...values: never[]): unknown; all(...values: never[]): unknown[] };
+  prepare(sql: string): {
+    run(...values: never[]): unknown;
+    get(...values: never[]): unknown;
+    all(...values: never[]): unknown[];
+  };
 }
 
 export interface SQLiteOptions {

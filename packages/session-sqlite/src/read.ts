@@ -37,7 +37,10 @@ export async function readHistory<T extends object>(args: ReadArgs): Promise<His
 }
 
 /** `undefined`: what was read was removed meanwhile. */
-async function readPages<T extends object>({ sessionId, limit = Number.MAX_SAFE_INTEGER, query, corrupt }: ReadArgs, page: number): Promise<History<T> | undefined> {
+async function readPages<T extends object>(
+  { sessionId, limit = Number.MAX_SAFE_INTEGER, query, corrupt }: ReadArgs,
+  page: number,
+): Promise<History<T> | undefined> {
   let count = Math.min(limit, page);
   let rows = await query((statements) => statements.newest(sessionId, count));
   const newestId = rows[0]?.id ?? 0;
@@ -70,7 +73,11 @@ async function readPages<T extends object>({ sessionId, limit = Number.MAX_SAFE_
 }
 
 /** The newest `count` valid rows, newest first, inside a transaction. */
-export function newestValid(statements: Statements, sessionId: string, count: number): { readonly id: number; readonly text: string }[] {
+export function newestValid(
+  statements: Statements,
+  sessionId: string,
+  count: number,
+): { readonly id: number; readonly text: string }[] {
   const found: { id: number; text: string }[] = [];
   let before: number | undefined;
   while (found.length < count) {

@@ -3,7 +3,11 @@ import { SessionSchemaError } from '@agents/core/session';
 import type { Database } from './driver.ts';
 
 /** Names that were checked: letters, digits, underscores. */
-export interface TableNames { readonly sessions: string; readonly messages: string; readonly operations: string }
+export interface TableNames {
+  readonly sessions: string;
+  readonly messages: string;
+  readonly operations: string;
+}
 
 /** Columns that every table of these names must have; more are fine if they need no value. */
 const COLUMNS = {
@@ -54,14 +58,26 @@ export function createTables(database: Database, names: TableNames): void {
 
 /** Whether the table exists. */
 function checkTable(database: Database, name: string, expected: readonly string[]): boolean {
-  const found = database.prepare('SELECT type FROM sqlite_master WHERE name = ? COLLATE NOCASE').get(name) as { type?: unknown } | undefined | null;
+  const found = database.prepare('SELECT type FROM sqlite_master WHERE name = ? COLLATE NOCASE').get(name) as
+    | { type?: unknown }
+    | undefined
+    | null;
   if (found === undefined || found === null) return false;
   if (found.type !== 'table') throw foreign(name, `is a ${String(found.type)}`);
-  const columns = database.prepare(`PRAGMA table_info("${name}")`).all() as { name: string; notnull: number; dflt_value: unknown; pk: number }[];
+  const columns = database.prepare(`PRAGMA table_info("${name}")`).all() as {
+    name: string;
+    notnull: number;
+    dflt_value: unknown;
+    pk: number;
+  }[];
   const missing = expected.filter((column) => !columns.some((other) => other.name.toLowerCase() === column));
   if (missing.length > 0) throw foreign(name, `has no column ${missing.map((column) => `'${column}'`).join(', ')}`);
   const needed = columns.find(
-    (column) => !expected.includes(column.name.toLowerCase()) && column.notnull !== 0 && column.dflt_value === null && column.pk === 0,
+    (column) =>
+      !expected.includes(column.name.toLowerCase()) &&
+      column.notnull !== 0 &&
+      column.dflt_value === null &&
+      column.pk === 0,
   );
   if (needed !== undefined) throw foreign(name, `needs a value for its column '${needed.name}'`);
   return true;

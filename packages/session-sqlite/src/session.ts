@@ -4,7 +4,14 @@ import type { AgentInputItem } from '@agents/core';
 import { encodeItem, SessionClosedError, SessionItemError, SessionVersionConflictError } from '@agents/core/session';
 import type { HistoryOperation, ManagedSession, SessionSettings } from '@agents/core/session';
 
-import { checkItems, checkOperation, checkSessionId, checkWriteOptions, readOptions, resolveLimit } from './arguments.ts';
+import {
+  checkItems,
+  checkOperation,
+  checkSessionId,
+  checkWriteOptions,
+  readOptions,
+  resolveLimit,
+} from './arguments.ts';
 import type { Config } from './arguments.ts';
 import { retryBusy } from './busy.ts';
 import { changeDigest, operationOf, sameItem } from './change.ts';
@@ -47,9 +54,13 @@ export class SQLiteSession<T extends object = AgentInputItem> implements Managed
     this.#connection = acquire(this.#config);
   }
 
-  get closed(): boolean { return this.#closed }
+  get closed(): boolean {
+    return this.#closed;
+  }
 
-  async getSessionId(): Promise<string> { return this.sessionId }
+  async getSessionId(): Promise<string> {
+    return this.sessionId;
+  }
 
   async getItems(limit?: number): Promise<T[]> {
     return (await this.#history(limit)).items;
@@ -104,7 +115,10 @@ export class SQLiteSession<T extends object = AgentInputItem> implements Managed
   async appendIfVersion(version: string, items: readonly T[], options?: { operationId?: string }): Promise<string> {
     checkWriteOptions(options, ['operationId'], 'appendIfVersion()');
     const texts = this.#encode(checkItems(items, 'appendIfVersion()'));
-    const operation = options?.operationId === undefined ? undefined : { id: options.operationId, digest: changeDigest({ type: 'append_items', items }) };
+    const operation =
+      options?.operationId === undefined
+        ? undefined
+        : { id: options.operationId, digest: changeDigest({ type: 'append_items', items }) };
     return await this.#change(operation, (statements) => {
       this.#checkVersion(statements, version);
       statements.append(this.sessionId, texts);
@@ -114,7 +128,10 @@ export class SQLiteSession<T extends object = AgentInputItem> implements Managed
   async replaceHistory(items: readonly T[], options?: { ifVersion?: string; operationId?: string }): Promise<string> {
     checkWriteOptions(options, ['ifVersion', 'operationId'], 'replaceHistory()');
     const texts = this.#encode(checkItems(items, 'replaceHistory()'));
-    const operation = options?.operationId === undefined ? undefined : { id: options.operationId, digest: changeDigest({ type: 'replace_history', items }) };
+    const operation =
+      options?.operationId === undefined
+        ? undefined
+        : { id: options.operationId, digest: changeDigest({ type: 'replace_history', items }) };
     return await this.#change(operation, (statements) => {
       if (options?.ifVersion !== undefined) this.#checkVersion(statements, options.ifVersion);
       statements.deleteMessages(this.sessionId);
@@ -146,7 +163,9 @@ export class SQLiteSession<T extends object = AgentInputItem> implements Managed
     }
   }
 
-  async [Symbol.asyncDispose](): Promise<void> { await this.close() }
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
 
   async #history(limit: number | undefined): Promise<History<T>> {
     const count = resolveLimit(limit, this.sessionSettings);
@@ -171,9 +190,12 @@ export class SQLiteSession<T extends object = AgentInputItem> implements Managed
       const known = operation && statements.operation(this.sessionId, operation.id);
       if (known !== undefined) {
         if (known.digest === operation?.digest) return known.result;
-        throw new UserError('This operation id was used for another change; nothing was changed. An operation id belongs to one change.', {
-          code: 'session_operation_mismatch',
-        });
+        throw new UserError(
+          'This operation id was used for another change; nothing was changed. An operation id belongs to one change.',
+          {
+            code: 'session_operation_mismatch',
+          },
+        );
       }
       apply(statements);
       const version = statements.version(this.sessionId);
@@ -185,7 +207,9 @@ export class SQLiteSession<T extends object = AgentInputItem> implements Managed
   #replaceSuffix(statements: Statements, expected: readonly string[], replacement: readonly string[]): void {
     const tail = newestValid(statements, this.sessionId, expected.length).toReversed();
     if (tail.length !== expected.length || tail.some(({ text }, index) => !sameItem(text, expected[index] ?? ''))) {
-      throw new UserError('The history does not end with the expected items; nothing was changed.', { code: 'session_suffix_mismatch' });
+      throw new UserError('The history does not end with the expected items; nothing was changed.', {
+        code: 'session_suffix_mismatch',
+      });
     }
     for (const { id } of tail) statements.deleteMessage(id);
     statements.append(this.sessionId, replacement);
@@ -194,9 +218,14 @@ export class SQLiteSession<T extends object = AgentInputItem> implements Managed
   #checkVersion(statements: Statements, expected: string): void {
     const actual = statements.version(this.sessionId);
     if (actual === expected) return;
-    throw new SessionVersionConflictError('The history was changed since it was read; nothing was written. Read it again.', {
-      sessionId: this.sessionId, expected, actual,
-    });
+    throw new SessionVersionConflictError(
+      'The history was changed since it was read; nothing was written. Read it again.',
+      {
+        sessionId: this.sessionId,
+        expected,
+        actual,
+      },
+    );
   }
 
   /** In a transaction of its own, after what was called before. */
@@ -224,18 +253,30 @@ export class SQLiteSession<T extends object = AgentInputItem> implements Managed
         return encodeItem(item, { style: 'spaced' });
       } catch (error) {
         if (!(error instanceof SessionItemError)) throw error;
-        throw new SessionItemError(error.message.replace('Item 0', `Item ${index}`), { sessionId: this.sessionId, index, path: error.path, cause: error });
+        throw new SessionItemError(error.message.replace('Item 0', `Item ${index}`), {
+          sessionId: this.sessionId,
+          index,
+          path: error.path,
+          cause: error,
+        });
       }
     });
   }
 
   #report(row: Row): void {
     const { onCorruptItem } = this.#config;
-    const info = { sessionId: this.sessionId, position: row.id, reason: typeof row.text === 'string' ? 'not the JSON text of an object' : 'not text' };
+    const info = {
+      sessionId: this.sessionId,
+      position: row.id,
+      reason: typeof row.text === 'string' ? 'not the JSON text of an object' : 'not text',
+    };
     if (onCorruptItem !== undefined) onCorruptItem(info);
     else if (!this.#warned) {
       this.#warned = true;
-      getLogger('session').warn('A stored record cannot be decoded and is skipped; further ones of this session are skipped in silence.', info);
+      getLogger('session').warn(
+        'A stored record cannot be decoded and is skipped; further ones of this session are skipped in silence.',
+        info,
+      );
     }
   }
 

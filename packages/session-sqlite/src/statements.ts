@@ -1,7 +1,10 @@
 import type { Database, Statement } from './driver.ts';
 import type { TableNames } from './schema.ts';
 
-export interface Row { readonly id: number; readonly text: unknown }
+export interface Row {
+  readonly id: number;
+  readonly text: unknown;
+}
 
 /** Every statement on one pair of tables, prepared once per connection. */
 export class Statements {
@@ -25,17 +28,24 @@ export class Statements {
     this.#touch = prepare(`UPDATE "${sessions}" SET updated_at = CURRENT_TIMESTAMP WHERE session_id = ?`);
     this.#addSession = prepare(`INSERT OR IGNORE INTO "${sessions}" (session_id) VALUES (?)`);
     this.#addMessage = prepare(`INSERT INTO "${messages}" (session_id, message_data) VALUES (?, ?)`);
-    this.#newest = prepare(`SELECT id, message_data AS text FROM "${messages}" WHERE session_id = ? ORDER BY id DESC LIMIT ?`);
-    this.#older = prepare(`SELECT id, message_data AS text FROM "${messages}" WHERE session_id = ? AND id < ? ORDER BY id DESC LIMIT ?`);
+    this.#newest = prepare(
+      `SELECT id, message_data AS text FROM "${messages}" WHERE session_id = ? ORDER BY id DESC LIMIT ?`,
+    );
+    this.#older = prepare(
+      `SELECT id, message_data AS text FROM "${messages}" WHERE session_id = ? AND id < ? ORDER BY id DESC LIMIT ?`,
+    );
     this.#hasMessage = prepare(`SELECT 1 AS found FROM "${messages}" WHERE session_id = ? AND id = ?`);
     this.#newestId = prepare(`SELECT coalesce(max(id), 0) AS id FROM "${messages}" WHERE session_id = ?`);
     this.#deleteMessage = prepare(`DELETE FROM "${messages}" WHERE id = ?`);
     this.#deleteMessages = prepare(`DELETE FROM "${messages}" WHERE session_id = ?`);
     this.#deleteSession = prepare(`DELETE FROM "${sessions}" WHERE session_id = ?`);
     this.#operation = prepare(`SELECT digest, result FROM "${operations}" WHERE session_id = ? AND operation_id = ?`);
-    this.#addOperation = prepare(`INSERT INTO "${operations}" (session_id, operation_id, digest, result) VALUES (?, ?, ?, ?)`);
+    this.#addOperation = prepare(
+      `INSERT INTO "${operations}" (session_id, operation_id, digest, result) VALUES (?, ?, ?, ?)`,
+    );
     this.#deleteOperations = prepare(`DELETE FROM "${operations}" WHERE session_id = ?`);
-    this.#pruneOperations = prepare(`DELETE FROM "${operations}" WHERE session_id = ? AND created_at < datetime('now', '-1 day') AND rowid NOT IN (
+    this.#pruneOperations =
+      prepare(`DELETE FROM "${operations}" WHERE session_id = ? AND created_at < datetime('now', '-1 day') AND rowid NOT IN (
       SELECT rowid FROM "${operations}" WHERE session_id = ? ORDER BY rowid DESC LIMIT 64)`);
   }
 
@@ -62,9 +72,13 @@ export class Statements {
     for (const text of texts) this.#addMessage.run(sessionId, text);
   }
 
-  deleteMessage(id: number): void { this.#deleteMessage.run(id) }
+  deleteMessage(id: number): void {
+    this.#deleteMessage.run(id);
+  }
 
-  deleteMessages(sessionId: string): void { this.#deleteMessages.run(sessionId) }
+  deleteMessages(sessionId: string): void {
+    this.#deleteMessages.run(sessionId);
+  }
 
   clear(sessionId: string): void {
     this.#deleteMessages.run(sessionId);

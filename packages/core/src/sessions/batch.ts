@@ -8,7 +8,10 @@ import type { Session } from './contract.ts';
 import { pruneOrphans } from './prune.ts';
 
 /** Items as they are stored, and how many run items they hold. */
-export interface Batch { readonly items: readonly AgentInputItem[]; readonly count: number }
+export interface Batch {
+  readonly items: readonly AgentInputItem[];
+  readonly count: number;
+}
 
 /** New input in its stored form. */
 export function inputBatch(session: Session, record: StateRecord, newItems: readonly AgentInputItem[]): Batch {
@@ -30,10 +33,15 @@ export function turnBatch(session: Session, record: StateRecord, runItems: reado
  * answer any more are left out.
  */
 export function claimHeld(session: Session, record: StateRecord, held: PendingWrite, turn: Batch): Batch {
-  const waiting = new Set(record.step.type === 'interruption' ? record.step.interruptions.map((item) => item.callId) : []);
+  const waiting = new Set(
+    record.step.type === 'interruption' ? record.step.interruptions.map((item) => item.callId) : [],
+  );
   const isOpen = (item: AgentInputItem): boolean => 'call_id' in item && waiting.has(item.call_id as string);
   const merged = pruneOrphans(
-    [...held.items.map((item) => ({ item, isNew: isOpen(item) })), ...turn.items.map((item) => ({ item, isNew: true }))],
+    [
+      ...held.items.map((item) => ({ item, isNew: isOpen(item) })),
+      ...turn.items.map((item) => ({ item, isNew: true })),
+    ],
     false,
   );
   const items = dedupeInput(merged.map(({ item }) => item));
@@ -56,7 +64,9 @@ function storedForm(session: Session, record: StateRecord, item: AgentInputItem)
 }
 
 function forStore(session: Session, items: readonly AgentInputItem[]): readonly AgentInputItem[] {
-  return supports(session, 'itemPolicy') && session.prepareItemsForPersistence ? session.prepareItemsForPersistence(items) : items;
+  return supports(session, 'itemPolicy') && session.prepareItemsForPersistence
+    ? session.prepareItemsForPersistence(items)
+    : items;
 }
 
 /** Run items whose form is in the batch; without duplicates that is all of them, and nothing needs to be digested. */

@@ -4,22 +4,37 @@ import { supports } from './contract.ts';
 import type { HistoryOperation, Session, TransactionalSession } from './contract.ts';
 
 /** Wraps one effect of a session: the loop's seam for spans, observers and engines. */
-export type SessionStep = <T>(effect: { readonly kind: 'session'; readonly operation: 'read' | 'append' }, fn: () => Promise<T>) => Promise<T>;
+export type SessionStep = <T>(
+  effect: { readonly kind: 'session'; readonly operation: 'read' | 'append' },
+  fn: () => Promise<T>,
+) => Promise<T>;
 
 /**
  * Reads as the contract documents it: other people's sessions see exactly the documented arguments, and only those that
  * opted in see the context.
  */
-export async function readItems(session: Session, limit: number | undefined, context: RunContext): Promise<AgentInputItem[]> {
+export async function readItems(
+  session: Session,
+  limit: number | undefined,
+  context: RunContext,
+): Promise<AgentInputItem[]> {
   if (supports(session, 'runContext')) return await session.getItems(limit, context);
   return limit === undefined ? await session.getItems() : await session.getItems(limit);
 }
 
-export async function appendItems(session: Session, items: readonly AgentInputItem[], context: RunContext): Promise<void> {
+export async function appendItems(
+  session: Session,
+  items: readonly AgentInputItem[],
+  context: RunContext,
+): Promise<void> {
   if (supports(session, 'runContext')) await session.addItems(items, context);
   else await session.addItems(items);
 }
 
-export async function applyOperation(session: TransactionalSession, operation: HistoryOperation, context: RunContext): Promise<void> {
+export async function applyOperation(
+  session: TransactionalSession,
+  operation: HistoryOperation,
+  context: RunContext,
+): Promise<void> {
   await session.applyHistoryTransaction(operation, context);
 }

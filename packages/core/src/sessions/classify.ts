@@ -3,7 +3,10 @@ import { kindOf } from '../base/options.ts';
 import type { AgentInputItem } from '../items/items.ts';
 import type { Sourced } from './prune.ts';
 
-interface Pool { take(item: AgentInputItem): boolean; takeEqual(item: AgentInputItem): boolean }
+interface Pool {
+  take(item: AgentInputItem): boolean;
+  takeEqual(item: AgentInputItem): boolean;
+}
 
 /**
  * Tells the new items of a callback's result from history: by the objects handed in, then by content (SESS-067). The
@@ -13,8 +16,11 @@ interface Pool { take(item: AgentInputItem): boolean; takeEqual(item: AgentInput
  * @param keyOf content key of an item
  */
 export function classifyResult(
-  result: readonly AgentInputItem[], history: readonly AgentInputItem[], newItems: readonly AgentInputItem[],
-  handed: ReadonlySet<AgentInputItem>, keyOf: (item: AgentInputItem) => string,
+  result: readonly AgentInputItem[],
+  history: readonly AgentInputItem[],
+  newItems: readonly AgentInputItem[],
+  handed: ReadonlySet<AgentInputItem>,
+  keyOf: (item: AgentInputItem) => string,
 ): Sourced[] {
   const old = pool(history, keyOf);
   const fresh = pool(newItems, keyOf);
@@ -55,7 +61,10 @@ function pool(items: readonly AgentInputItem[], keyOf: (item: AgentInputItem) =>
 }
 
 /** Last ones first, so that the end of each list is the oldest. */
-function groupByKey(items: readonly AgentInputItem[], keyOf: (item: AgentInputItem) => string): Map<string, AgentInputItem[]> {
+function groupByKey(
+  items: readonly AgentInputItem[],
+  keyOf: (item: AgentInputItem) => string,
+): Map<string, AgentInputItem[]> {
   const groups = new Map<string, AgentInputItem[]>();
   for (const item of items.toReversed()) {
     const key = keyOf(item);

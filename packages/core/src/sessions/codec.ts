@@ -16,7 +16,11 @@ export function encodeItem(item: object, options?: { style?: 'compact' | 'spaced
 }
 
 /** All of a batch or nothing: the error names the item by its index. */
-export function encodeItems(items: readonly object[], sessionId: string | undefined, options?: { style?: 'compact' | 'spaced'; ascii?: boolean }): string[] {
+export function encodeItems(
+  items: readonly object[],
+  sessionId: string | undefined,
+  options?: { style?: 'compact' | 'spaced'; ascii?: boolean },
+): string[] {
   // By index: holes are undefined items.
   return Array.from(items, (item, index) => encodeAt(item, index, sessionId, options));
 }
@@ -26,7 +30,12 @@ export function decodeItem<T extends object = AgentInputItem>(text: string): T |
   return decodeJson(text) as T | undefined;
 }
 
-function encodeAt(item: unknown, index: number, sessionId: string | undefined, options?: { style?: 'compact' | 'spaced'; ascii?: boolean }): string {
+function encodeAt(
+  item: unknown,
+  index: number,
+  sessionId: string | undefined,
+  options?: { style?: 'compact' | 'spaced'; ascii?: boolean },
+): string {
   try {
     const text = typeof item === 'object' && item !== null && !Array.isArray(item) ? encodeJson(item, options) : '';
     // An object's toJSON may give anything.
@@ -35,8 +44,14 @@ function encodeAt(item: unknown, index: number, sessionId: string | undefined, o
   } catch (error) {
     if (!(error instanceof JsonEncodeError)) throw error;
     const where = error.path === '' ? '' : `, member '${error.path}',`;
-    throw new SessionItemError(`Item ${index} of the batch${where} ${error.problem}. Items are plain JSON objects; nothing was stored.`, {
-      sessionId, index, path: error.path, cause: error,
-    });
+    throw new SessionItemError(
+      `Item ${index} of the batch${where} ${error.problem}. Items are plain JSON objects; nothing was stored.`,
+      {
+        sessionId,
+        index,
+        path: error.path,
+        cause: error,
+      },
+    );
   }
 }

@@ -19,9 +19,14 @@ export interface Session<T extends object = AgentInputItem> {
   clearSession(): Promise<void>;
   getSessionId?(): Promise<string>;
 }
-export interface SessionSettings { /** Items read per run; `null`: all. */ limit?: number | null }
+export interface SessionSettings {
+  /** Items read per run; `null`: all. */ limit?: number | null;
+}
 /** Shapes what the model sees; only new items are stored. Gets copies. Default: history, then new items. */
-export type SessionInputCallback = (history: AgentInputItem[], newItems: AgentInputItem[]) => MaybePromise<readonly AgentInputItem[]>;
+export type SessionInputCallback = (
+  history: AgentInputItem[],
+  newItems: AgentInputItem[],
+) => MaybePromise<readonly AgentInputItem[]>;
 
 // ---- capabilities: optional, each detected by itself
 
@@ -44,8 +49,17 @@ export const contentDigest: unique symbol = Symbol.for('agents.contentDigest') a
 export interface VersionedSession<T extends object = AgentInputItem> extends Session<T> {
   readHistory(limit?: number, ctx?: RunContext): Promise<{ items: T[]; version: string }>;
   /** Resolves to the new version. */
-  appendIfVersion(version: string, items: readonly T[], options?: { operationId?: string }, ctx?: RunContext): Promise<string>;
-  replaceHistory(items: readonly T[], options?: { ifVersion?: string; operationId?: string }, ctx?: RunContext): Promise<string>;
+  appendIfVersion(
+    version: string,
+    items: readonly T[],
+    options?: { operationId?: string },
+    ctx?: RunContext,
+  ): Promise<string>;
+  replaceHistory(
+    items: readonly T[],
+    options?: { ifVersion?: string; operationId?: string },
+    ctx?: RunContext,
+  ): Promise<string>;
 }
 
 /** Gets the run's context with each call of a run (tenants, per-user keys). */
@@ -72,7 +86,10 @@ export interface SessionCapabilities<T extends object = AgentInputItem> {
   itemPolicy: ItemPolicySession<T>;
 }
 /** Never throws, whatever it is given. */
-export function supports<K extends keyof SessionCapabilities>(session: unknown, capability: K): session is SessionCapabilities[K] {
+export function supports<K extends keyof SessionCapabilities>(
+  session: unknown,
+  capability: K,
+): session is SessionCapabilities[K] {
   if ((typeof session !== 'object' && typeof session !== 'function') || session === null) return false;
   try {
     const candidate = session as Record<string, unknown>;
@@ -102,7 +119,8 @@ const CAPABILITIES: { readonly [K in keyof SessionCapabilities]: (session: Recor
 };
 
 /** What every backend of ours is. `close` is final and a no-op for a client that was handed in. */
-export interface ManagedSession<T extends object = AgentInputItem> extends TransactionalSession<T>, VersionedSession<T>, AsyncDisposable {
+export interface ManagedSession<T extends object = AgentInputItem>
+  extends TransactionalSession<T>, VersionedSession<T>, AsyncDisposable {
   readonly sessionId: string;
   readonly closed: boolean;
   getSessionId(): Promise<string>;

@@ -1,10 +1,19 @@
 import { brand } from '../base/brand.ts';
 import { AgentsError } from '../base/errors.ts';
 
-export interface SessionErrorDetails { sessionId?: string | undefined; cause?: unknown }
+export interface SessionErrorDetails {
+  sessionId?: string | undefined;
+  cause?: unknown;
+}
 
 type SessionErrorCode =
-  | 'session_error' | 'session_closed' | 'session_item_invalid' | 'session_item_too_large' | 'session_version_conflict' | 'session_schema' | 'session_busy'
+  | 'session_error'
+  | 'session_closed'
+  | 'session_item_invalid'
+  | 'session_item_too_large'
+  | 'session_version_conflict'
+  | 'session_schema'
+  | 'session_busy'
   | 'session_outcome_unknown';
 
 /** For backends; driver errors that say enough pass through unchanged. */
@@ -59,7 +68,14 @@ export class SessionItemError extends SessionError {
   readonly index: number;
   readonly path: string;
 
-  constructor(message: string, details: SessionErrorDetails & { index: number; path: string; code?: 'session_item_invalid' | 'session_item_too_large' }) {
+  constructor(
+    message: string,
+    details: SessionErrorDetails & {
+      index: number;
+      path: string;
+      code?: 'session_item_invalid' | 'session_item_too_large';
+    },
+  ) {
     super(message, details);
     this.code = details.code ?? 'session_item_invalid';
     this.index = details.index;
@@ -94,7 +110,13 @@ export class SessionOutcomeUnknownError extends SessionError {
   readonly operation: 'append' | 'replace' | 'pop' | 'clear';
   readonly operationId: string | undefined;
 
-  constructor(message: string, details: SessionErrorDetails & { operation: 'append' | 'replace' | 'pop' | 'clear'; operationId?: string | undefined }) {
+  constructor(
+    message: string,
+    details: SessionErrorDetails & {
+      operation: 'append' | 'replace' | 'pop' | 'clear';
+      operationId?: string | undefined;
+    },
+  ) {
     super(message, details);
     this.operation = details.operation;
     this.operationId = details.operationId;

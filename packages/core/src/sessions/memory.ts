@@ -14,7 +14,11 @@ import { checkSessionId, checkSessionSettings, resolveLimit } from './settings.t
 const REMEMBER_MS = 24 * 60 * 60 * 1000;
 const REMEMBER_LAST = 64;
 
-interface Remembered { readonly digest: string; readonly version: string; readonly at: number }
+interface Remembered {
+  readonly digest: string;
+  readonly version: string;
+  readonly at: number;
+}
 
 /**
  * Keeps items in this object. Default id: random. Items are checked and copied as a database would, so that what works
@@ -36,7 +40,10 @@ export class MemorySession<T extends object = AgentInputItem> implements Managed
   #closed = false;
   readonly #operations = new Map<string, Remembered>();
 
-  constructor(sessionId?: string, options?: { items?: readonly T[] | undefined; sessionSettings?: SessionSettings | undefined }) {
+  constructor(
+    sessionId?: string,
+    options?: { items?: readonly T[] | undefined; sessionSettings?: SessionSettings | undefined },
+  ) {
     checkOptions(options, { items: kinds.array, sessionSettings: kinds.object }, 'MemorySession');
     checkSessionSettings(options?.sessionSettings, "'sessionSettings' of MemorySession");
     this.sessionId = sessionId ?? randomUuid();
@@ -45,9 +52,13 @@ export class MemorySession<T extends object = AgentInputItem> implements Managed
     this.#texts = this.#encode(options?.items ?? []);
   }
 
-  get closed(): boolean { return this.#closed }
+  get closed(): boolean {
+    return this.#closed;
+  }
 
-  async getSessionId(): Promise<string> { return this.sessionId }
+  async getSessionId(): Promise<string> {
+    return this.sessionId;
+  }
 
   async getItems(limit?: number): Promise<T[]> {
     this.#checkOpen();
@@ -118,9 +129,13 @@ export class MemorySession<T extends object = AgentInputItem> implements Managed
   }
 
   /** Forgets nothing, but nothing can be read or written any more. */
-  async close(): Promise<void> { this.#closed = true }
+  async close(): Promise<void> {
+    this.#closed = true;
+  }
 
-  async [Symbol.asyncDispose](): Promise<void> { await this.close() }
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
 
   #newest(limit: number | undefined): readonly string[] {
     if (limit === undefined) return this.#texts;
@@ -134,13 +149,23 @@ export class MemorySession<T extends object = AgentInputItem> implements Managed
     this.#version++;
   }
 
-  #versioned(change: HistoryChange, expected: string | undefined, operationId: string | undefined, apply: () => void): string {
+  #versioned(
+    change: HistoryChange,
+    expected: string | undefined,
+    operationId: string | undefined,
+    apply: () => void,
+  ): string {
     const write = (): void => {
       const actual = String(this.#version);
       if (expected !== undefined && expected !== actual) {
-        throw new SessionVersionConflictError('The history was changed since it was read; nothing was written. Read it again.', {
-          sessionId: this.sessionId, expected, actual,
-        });
+        throw new SessionVersionConflictError(
+          'The history was changed since it was read; nothing was written. Read it again.',
+          {
+            sessionId: this.sessionId,
+            expected,
+            actual,
+          },
+        );
       }
       apply();
     };
@@ -180,18 +205,25 @@ export class MemorySession<T extends object = AgentInputItem> implements Managed
 }
 
 function suffixMismatch(): UserError {
-  return new UserError('The history does not end with the expected items; nothing was changed.', { code: 'session_suffix_mismatch' });
+  return new UserError('The history does not end with the expected items; nothing was changed.', {
+    code: 'session_suffix_mismatch',
+  });
 }
 
 function operationMismatch(): UserError {
-  return new UserError('This operation id was used for another change; nothing was changed. An operation id belongs to one change.', {
-    code: 'session_operation_mismatch',
-  });
+  return new UserError(
+    'This operation id was used for another change; nothing was changed. An operation id belongs to one change.',
+    {
+      code: 'session_operation_mismatch',
+    },
+  );
 }
 
 /** Version 4; `crypto.randomUUID` exists in secure contexts only. */
 function randomUuid(): string {
   const hex = randomHex(16);
   const variant = ((Number.parseInt(hex.slice(16, 17), 16) & 0x3) | 0x8).toString(16);
-  return [hex.slice(0, 8), hex.slice(8, 12), `4${hex.slice(13, 16)}`, variant + hex.slice(17, 20), hex.slice(20)].join('-');
+  return [hex.slice(0, 8), hex.slice(8, 12), `4${hex.slice(13, 16)}`, variant + hex.slice(17, 20), hex.slice(20)].join(
+    '-',
+  );
 }

@@ -9,7 +9,9 @@ import { contentDigest } from './contract.ts';
 import type { HistoryOperation, HistoryTransaction } from './contract.ts';
 
 /** What an operation id stands for. */
-export type HistoryChange<T extends object = object> = HistoryTransaction<T> | { readonly type: 'replace_history'; readonly items: readonly T[] };
+export type HistoryChange<T extends object = object> =
+  | HistoryTransaction<T>
+  | { readonly type: 'replace_history'; readonly items: readonly T[] };
 
 export interface CheckedOperation<T extends object> {
   readonly operationId: string;
@@ -24,7 +26,8 @@ export function checkOperation<T extends object>(operation: HistoryOperation<T>)
   if (typeof given !== 'object' || given === null) throw refuse(`must be an object, not ${kindOf(given)}`);
   onlyMembers(operation, ['operationId', 'transaction'], 'operation');
   const { operationId, transaction } = operation;
-  if (typeof operationId !== 'string' || operationId.trim() === '') throw refuse("needs an 'operationId' that is not blank");
+  if (typeof operationId !== 'string' || operationId.trim() === '')
+    throw refuse("needs an 'operationId' that is not blank");
   const kind: unknown = transaction;
   if (typeof kind !== 'object' || kind === null) throw refuse(`needs a 'transaction', not ${kindOf(kind)}`);
   switch (transaction.type) {
@@ -51,8 +54,12 @@ export function checkBatch<T>(items: readonly T[], where: string): readonly T[] 
 
 /** Tells changes apart: the type and the digests of the plain items (SESS-036). */
 export function changeDigest(change: HistoryChange): string {
-  const digests = (items: readonly object[]): string[] => items.map((item) => itemDigest(item as AgentInputItem, 'raw'));
-  const parts = change.type === 'replace_suffix' ? [digests(change.expectedSuffix), digests(change.replacement)] : [digests(change.items)];
+  const digests = (items: readonly object[]): string[] =>
+    items.map((item) => itemDigest(item as AgentInputItem, 'raw'));
+  const parts =
+    change.type === 'replace_suffix'
+      ? [digests(change.expectedSuffix), digests(change.replacement)]
+      : [digests(change.items)];
   return sha256Hex(JSON.stringify([change.type, ...parts]));
 }
 

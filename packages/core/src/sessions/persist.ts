@@ -58,7 +58,9 @@ export class SessionWriter {
   }
 
   /** Ends, without rejecting, when the write that is going on now ends; an abort waits for it (SESS-016). */
-  get inFlight(): Promise<void> | undefined { return this.#inFlight }
+  get inFlight(): Promise<void> | undefined {
+    return this.#inFlight;
+  }
 
   /** The turns that follow are written down in another record (a state that was passed in stands still, STATE-135). */
   follow(record: StateRecord): void {
@@ -69,7 +71,11 @@ export class SessionWriter {
   stageInput(newItems: readonly AgentInputItem[]): void {
     const batch = inputBatch(this.#session, this.#record, newItems);
     if (batch.items.length === 0) return;
-    this.#record.pendingWrite = this.#pending(batch.items, { persistedCount: 0, turn: 0, firstItemIndex: 0 }, { hasLocalToolOutputs: false });
+    this.#record.pendingWrite = this.#pending(
+      batch.items,
+      { persistedCount: 0, turn: 0, firstItemIndex: 0 },
+      { hasLocalToolOutputs: false },
+    );
   }
 
   /** Before the first request leaves. Does nothing when no input is owed. */
@@ -193,7 +199,9 @@ export class SessionWriter {
   }
 
   async #read(count: number): Promise<AgentInputItem[]> {
-    return await this.#step({ kind: 'session', operation: 'read' }, () => readItems(this.#session, count, this.#context));
+    return await this.#step({ kind: 'session', operation: 'read' }, () =>
+      readItems(this.#session, count, this.#context),
+    );
   }
 
   #digests(items: readonly AgentInputItem[]): string[] {
@@ -211,7 +219,10 @@ export class SessionWriter {
 
   #pending(
     items: readonly AgentInputItem[],
-    { persistedCount, ...position }: { readonly persistedCount: number; readonly turn: number; readonly firstItemIndex: number },
+    {
+      persistedCount,
+      ...position
+    }: { readonly persistedCount: number; readonly turn: number; readonly firstItemIndex: number },
     meta: TurnMeta,
   ): PendingWrite {
     return {

@@ -50,9 +50,10 @@ export async function prepareInput(args: PrepareArgs): Promise<PreparedInput> {
   const stored = await args.step({ kind: 'session', operation: 'read' }, () => readItems(session, argument, context));
   const history = modelView(stored, session, args.reasoningItemIdPolicy);
   const newItems = inputToList(args.input);
-  const all = callback === undefined
-    ? [...history.map((item) => ({ item, isNew: false })), ...newItems.map((item) => ({ item, isNew: true }))]
-    : await combine(callback, history, newItems, session);
+  const all =
+    callback === undefined
+      ? [...history.map((item) => ({ item, isNew: false })), ...newItems.map((item) => ({ item, isNew: true }))]
+      : await combine(callback, history, newItems, session);
   const view = pruneOrphans(all, limit !== undefined && callback === undefined);
   return {
     input: [...dedupeInput(view.map(({ item }) => item))],
@@ -62,7 +63,11 @@ export async function prepareInput(args: PrepareArgs): Promise<PreparedInput> {
 }
 
 /** Copies of the history as a model may see it (SESS-062, 065). */
-function modelView(stored: readonly AgentInputItem[], session: Session, policy: 'preserve' | 'omit' | undefined): AgentInputItem[] {
+function modelView(
+  stored: readonly AgentInputItem[],
+  session: Session,
+  policy: 'preserve' | 'omit' | undefined,
+): AgentInputItem[] {
   const itemPolicy = supports(session, 'itemPolicy') ? session : undefined;
   const omitIds = policy === 'omit' && itemPolicy?.preserveReasoningItemIds !== true;
   return stored.map((item) => {
@@ -74,7 +79,12 @@ function modelView(stored: readonly AgentInputItem[], session: Session, policy: 
 }
 
 function withoutSdkKeys(item: AgentInputItem): AgentInputItem {
-  const { _agents_tool_description: _1, _agents_tool_title: _2, created_by: _3, ...rest } = item as AgentInputItem & Record<string, unknown>;
+  const {
+    _agents_tool_description: _1,
+    _agents_tool_title: _2,
+    created_by: _3,
+    ...rest
+  } = item as AgentInputItem & Record<string, unknown>;
   return rest;
 }
 
@@ -89,7 +99,10 @@ function refuseForeign(item: object): void {
 }
 
 async function combine(
-  callback: SessionInputCallback, history: readonly AgentInputItem[], newItems: readonly AgentInputItem[], session: Session,
+  callback: SessionInputCallback,
+  history: readonly AgentInputItem[],
+  newItems: readonly AgentInputItem[],
+  session: Session,
 ): Promise<Sourced[]> {
   const old = history.map(deepCopy);
   const fresh = newItems.map(deepCopy);

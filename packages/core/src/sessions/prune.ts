@@ -1,12 +1,17 @@
 import type { AgentInputItem } from '../items/items.ts';
 
 /** An item of the model's view and where it came from. */
-export interface Sourced { readonly item: AgentInputItem; readonly isNew: boolean }
+export interface Sourced {
+  readonly item: AgentInputItem;
+  readonly isNew: boolean;
+}
 
 type Loose = Readonly<Record<string, unknown>>;
 
 /** Kinds of items come and go: members are read as data. */
-function loose(item: object): Loose { return item as Loose }
+function loose(item: object): Loose {
+  return item as Loose;
+}
 
 const OUTPUT_OF: Readonly<Record<string, string>> = {
   function_call: 'function_call_output',
@@ -39,7 +44,8 @@ function unansweredCalls(items: readonly Sourced[]): Set<Sourced> {
   const answered = new Set<string>();
   for (const { item } of items) {
     const { type, call_id: callId } = loose(item);
-    if (typeof type === 'string' && OUTPUT_TYPES.has(type) && typeof callId === 'string') answered.add(`${type} ${callId}`);
+    if (typeof type === 'string' && OUTPUT_TYPES.has(type) && typeof callId === 'string')
+      answered.add(`${type} ${callId}`);
   }
   const paired = pairedSearches(items);
   const gone = new Set<Sourced>();
@@ -49,7 +55,12 @@ function unansweredCalls(items: readonly Sourced[]): Set<Sourced> {
     if (entry.isNew || output === undefined || paired.has(entry)) continue;
     if (typeof callId === 'string' && answered.has(`${output} ${callId}`)) continue;
     // A shell call of a program is answered inside the program, and only when it is done.
-    if (type === 'shell_call' && programOf(entry.item) !== undefined && (status === undefined || status === null || status === 'in_progress')) continue;
+    if (
+      type === 'shell_call' &&
+      programOf(entry.item) !== undefined &&
+      (status === undefined || status === null || status === 'in_progress')
+    )
+      continue;
     gone.add(entry);
   }
   return withPrograms(items, gone);

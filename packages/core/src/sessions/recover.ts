@@ -44,7 +44,11 @@ export function isHeld(pending: PendingWrite): boolean {
  * `before.length + batch.length` items. `ambiguous`: somebody else wrote, or the batch arrived in part, or equal items
  * make both answers possible.
  */
-export function readOutcome(before: readonly string[], batch: readonly string[], tail: readonly string[]): 'committed' | 'unchanged' | 'ambiguous' {
+export function readOutcome(
+  before: readonly string[],
+  batch: readonly string[],
+  tail: readonly string[],
+): 'committed' | 'unchanged' | 'ambiguous' {
   const committed = equal(tail, [...before, ...batch]);
   const unchanged = before.length === 0 ? tail.length === 0 : equal(tail.slice(-before.length), before);
   if (committed === unchanged) return 'ambiguous';

@@ -11,7 +11,10 @@ export function checkSessionSettings(settings: SessionSettings | undefined, wher
 /**
  * Items to read: the argument, else the settings (later ones first), else all. `undefined`: all; never negative.
  */
-export function resolveLimit(limit: number | undefined, ...settings: readonly (SessionSettings | undefined)[]): number | undefined {
+export function resolveLimit(
+  limit: number | undefined,
+  ...settings: readonly (SessionSettings | undefined)[]
+): number | undefined {
   const given: number | null | undefined = limit ?? settings.find((one) => one?.limit !== undefined)?.limit;
   if (given === undefined || given === null) return undefined;
   checkLimit(given, 'getItems()');
@@ -20,7 +23,9 @@ export function resolveLimit(limit: number | undefined, ...settings: readonly (S
 
 function checkLimit(limit: unknown, where: string): void {
   if (Number.isSafeInteger(limit)) return;
-  throw new UserError(`The limit of ${where} must be a whole number, not ${typeof limit === 'number' ? String(limit) : kindOf(limit)}.`);
+  throw new UserError(
+    `The limit of ${where} must be a whole number, not ${typeof limit === 'number' ? String(limit) : kindOf(limit)}.`,
+  );
 }
 
 /** @throws UserError `session_id_invalid`. */

@@ -21,7 +21,9 @@ export class KnownTail {
   }
 
   /** Whether something is known: a window of 0 hides everything. */
-  get known(): boolean { return this.#complete || this.#items.length > 0 }
+  get known(): boolean {
+    return this.#complete || this.#items.length > 0;
+  }
 
   /** The newest `count` items, or all that are known. */
   last(count: number): readonly AgentInputItem[] {
@@ -40,6 +42,7 @@ export class KnownTail {
 
 /** Raw digest of an item as this session compares it (STATE-316). */
 export function tailDigest(session: Session, item: AgentInputItem): string {
-  const normalized = supports(session, 'itemPolicy') && session.normalizeForComparison ? session.normalizeForComparison(item) : item;
+  const normalized =
+    supports(session, 'itemPolicy') && session.normalizeForComparison ? session.normalizeForComparison(item) : item;
   return itemDigest(normalized, 'raw');
 }

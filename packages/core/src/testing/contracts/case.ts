@@ -53,9 +53,16 @@ export async function rejection(call: () => Promise<unknown>, what: string): Pro
 }
 
 /** Rejects with an error of this code. */
-export async function refuses(call: () => Promise<unknown>, code: string, what: string): Promise<Record<string, unknown>> {
+export async function refuses(
+  call: () => Promise<unknown>,
+  code: string,
+  what: string,
+): Promise<Record<string, unknown>> {
   const error = await rejection(call, what);
-  if (error['code'] !== code) throw new Error(`Expected ${what} to reject with code '${code}', got '${String(error['code'])}': ${String(error['message'])}`);
+  if (error['code'] !== code)
+    throw new Error(
+      `Expected ${what} to reject with code '${code}', got '${String(error['code'])}': ${String(error['message'])}`,
+    );
   return error;
 }
 

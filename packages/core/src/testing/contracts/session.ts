@@ -32,12 +32,24 @@ export interface SessionFixture<T extends object = object> {
  * @example for (const c of sessionContract(() => ({ open: (id) => new MySession(id) }))) it(c.title, (t) => c.run(t));
  */
 export function sessionContract<T extends object>(make: () => MaybePromise<SessionFixture<T>>): ContractCase[] {
-  const groups = [basics, limits, fidelity, refusals, corrupt, concurrency, faults, lifecycle, operations, versions, runs];
+  const groups = [
+    basics,
+    limits,
+    fidelity,
+    refusals,
+    corrupt,
+    concurrency,
+    faults,
+    lifecycle,
+    operations,
+    versions,
+    runs,
+  ];
   return groups.flat().map(({ id, title, body }) =>
     contractCase(id, title, async () => {
       const fixture = await make();
       try {
-        await body(new Scene(fixture as SessionFixture));
+        await body(new Scene(fixture));
       } finally {
         await fixture.dispose?.();
       }

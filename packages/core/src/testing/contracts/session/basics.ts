@@ -4,20 +4,23 @@ import type { SessionCase } from './scene.ts';
 
 export const basics: readonly SessionCase[] = [
   {
-    id: 'A1', title: 'an unknown session is empty',
+    id: 'A1',
+    title: 'an unknown session is empty',
     async body(scene) {
       same(await (await scene.open()).getItems(), [], 'items');
     },
   },
   {
-    id: 'A2', title: 'items come back in the order in which they were appended',
+    id: 'A2',
+    title: 'items come back in the order in which they were appended',
     async body(scene) {
       const session = await scene.filled(users(3));
       same(await session.getItems(), users(3), 'items');
     },
   },
   {
-    id: 'A3', title: 'appends accumulate',
+    id: 'A3',
+    title: 'appends accumulate',
     async body(scene) {
       const session = await scene.filled(users(2));
       await session.addItems(users(2, 3));
@@ -26,14 +29,16 @@ export const basics: readonly SessionCase[] = [
     },
   },
   {
-    id: 'A4', title: 'a batch keeps its order',
+    id: 'A4',
+    title: 'a batch keeps its order',
     async body(scene) {
       const batch = users(40).toReversed();
       same(await (await scene.filled(batch)).getItems(), batch, 'items');
     },
   },
   {
-    id: 'A5', title: 'pop removes and returns the newest item',
+    id: 'A5',
+    title: 'pop removes and returns the newest item',
     async body(scene) {
       const session = await scene.filled(users(3));
       same(await session.popItem(), user('3'), 'popped');
@@ -41,13 +46,15 @@ export const basics: readonly SessionCase[] = [
     },
   },
   {
-    id: 'A6', title: 'pop on an empty session gives undefined',
+    id: 'A6',
+    title: 'pop on an empty session gives undefined',
     async body(scene) {
       check((await (await scene.open()).popItem()) === undefined, 'undefined from popItem()');
     },
   },
   {
-    id: 'A7', title: 'a session that was popped empty can be filled again',
+    id: 'A7',
+    title: 'a session that was popped empty can be filled again',
     async body(scene) {
       const session = await scene.filled(users(2));
       await session.popItem();
@@ -58,7 +65,8 @@ export const basics: readonly SessionCase[] = [
     },
   },
   {
-    id: 'A8', title: 'clear removes everything and the object stays usable',
+    id: 'A8',
+    title: 'clear removes everything and the object stays usable',
     async body(scene) {
       const session = await scene.filled(users(3));
       await session.clearSession();
@@ -68,7 +76,8 @@ export const basics: readonly SessionCase[] = [
     },
   },
   {
-    id: 'A9', title: 'clearing an unknown session succeeds',
+    id: 'A9',
+    title: 'clearing an unknown session succeeds',
     async body(scene) {
       const session = await scene.open();
       await session.clearSession();
@@ -76,7 +85,8 @@ export const basics: readonly SessionCase[] = [
     },
   },
   {
-    id: 'A10', title: 'appending nothing changes nothing',
+    id: 'A10',
+    title: 'appending nothing changes nothing',
     async body(scene) {
       const session = await scene.filled(users(1));
       await session.addItems([]);
@@ -84,7 +94,8 @@ export const basics: readonly SessionCase[] = [
     },
   },
   {
-    id: 'A11', title: 'sessions of other ids see nothing',
+    id: 'A11',
+    title: 'sessions of other ids see nothing',
     async body(scene) {
       await scene.filled(users(2));
       const other = await scene.sibling();
@@ -93,7 +104,8 @@ export const basics: readonly SessionCase[] = [
     },
   },
   {
-    id: 'A12', title: 'clearing one session leaves the other intact',
+    id: 'A12',
+    title: 'clearing one session leaves the other intact',
     async body(scene) {
       const session = await scene.filled(users(2));
       const other = await scene.sibling();
@@ -103,7 +115,8 @@ export const basics: readonly SessionCase[] = [
     },
   },
   {
-    id: 'A13', title: 'a second object sees writes at once',
+    id: 'A13',
+    title: 'a second object sees writes at once',
     async body(scene) {
       const [first, second] = [await scene.open(), await scene.open()];
       same(await second.getItems(), [], 'items before');
@@ -116,14 +129,16 @@ export const basics: readonly SessionCase[] = [
     },
   },
   {
-    id: 'A14', title: 'a store that was reopened keeps its history',
+    id: 'A14',
+    title: 'a store that was reopened keeps its history',
     async body(scene) {
       await scene.filled(users(3));
       same(await (await scene.open()).getItems(), users(3), 'items');
     },
   },
   {
-    id: 'A15', title: 'equal items stay two',
+    id: 'A15',
+    title: 'equal items stay two',
     async body(scene) {
       const twice = user('again');
       const session = await scene.filled([twice, twice]);

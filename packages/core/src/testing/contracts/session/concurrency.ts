@@ -1,5 +1,5 @@
 import { check, same } from '../case.ts';
-import { user, users } from './scene.ts';
+import { lookWhile, user, users } from './scene.ts';
 import type { SessionCase } from './scene.ts';
 
 /** Items that know their batch. */
@@ -23,7 +23,8 @@ function wholeBatches(items: readonly object[], size: number): void {
 
 export const concurrency: readonly SessionCase[] = [
   {
-    id: 'F1', title: '20 appends at once on one object take effect in call order',
+    id: 'F1',
+    title: '20 appends at once on one object take effect in call order',
     async body(scene) {
       const session = await scene.open();
       await Promise.all(Array.from({ length: 20 }, (_, index) => session.addItems(users(3, 3 * index + 1))));
@@ -31,7 +32,8 @@ export const concurrency: readonly SessionCase[] = [
     },
   },
   {
-    id: 'F2', title: 'two objects, 50 batches each: none lost, none split',
+    id: 'F2',
+    title: 'two objects, 50 batches each: none lost, none split',
     async body(scene) {
       const sessions = [await scene.open(), await scene.open()];
       await Promise.all(
@@ -45,26 +47,41 @@ export const concurrency: readonly SessionCase[] = [
     },
   },
   {
-    id: 'F3', title: '20 pops at once take each item once',
+    id: 'F3',
+    title: '20 pops at once take each item once',
     async body(scene) {
       const first = await scene.filled(users(20));
       const second = await scene.open();
-      const popped = await Promise.all(Array.from({ length: 20 }, (_, index) => (index % 2 === 0 ? first : second).popItem()));
+      const popped = await Promise.all(
+        Array.from({ length: 20 }, (_, index) => (index % 2 === 0 ? first : second).popItem()),
+      );
       const taken = contents(popped.filter((item) => item !== undefined));
-      same(taken.map(Number).sort((a, b) => a - b), Array.from({ length: 20 }, (_, index) => index + 1), 'popped items');
+      same(
+        taken.map(Number).sort((a, b) => a - b),
+        Array.from({ length: 20 }, (_, index) => index + 1),
+        'popped items',
+      );
       check((await first.popItem()) === undefined, 'nothing left');
     },
   },
   {
-    id: 'F4', title: 'append, pop and clear at once end consistent',
+    id: 'F4',
+    title: 'append, pop and clear at once end consistent',
     async body(scene) {
       const session = await scene.filled(batch(0, 0, 4));
-      await Promise.all([session.addItems(batch(0, 1, 4)), session.popItem(), session.clearSession(), session.addItems(batch(0, 2, 4)), session.popItem()]);
+      await Promise.all([
+        session.addItems(batch(0, 1, 4)),
+        session.popItem(),
+        session.clearSession(),
+        session.addItems(batch(0, 2, 4)),
+        session.popItem(),
+      ]);
       same(contents(await session.getItems()), contents(batch(0, 2, 3)), 'items, in the order of the calls');
     },
   },
   {
-    id: 'F5', title: 'ten objects race for the first write',
+    id: 'F5',
+    title: 'ten objects race for the first write',
     async body(scene) {
       const sessions = await Promise.all(Array.from({ length: 10 }, () => scene.open()));
       await Promise.all(sessions.map((session, writer) => session.addItems(batch(writer, 0, 3))));
@@ -74,26 +91,21 @@ export const concurrency: readonly SessionCase[] = [
     },
   },
   {
-    id: 'F7', title: 'a reader sees whole batches and a prefix that only grows',
+    id: 'F7',
+    title: 'a reader sees whole batches and a prefix that only grows',
     async body(scene) {
       const [first, second, reader] = [await scene.open(), await scene.open(), await scene.open()];
-      let writing = true;
       const writers = [first, second].map(async (session, writer) => {
         for (let number = 0; number < 30; number++) await session.addItems(batch(writer, number, 4));
       });
-      const done = Promise.all(writers).finally(() => {
-        writing = false;
-      });
       let seen: string[] = [];
-      while (writing) {
+      await lookWhile(Promise.all(writers), async () => {
         const items = await reader.getItems();
         wholeBatches(items, 4);
         const texts = contents(items);
         same(texts.slice(0, seen.length), seen, 'the prefix that was read before');
         seen = texts;
-        await new Promise((resolve) => setTimeout(resolve));
-      }
-      await done;
+      });
       same((await reader.getItems()).length, 240, 'count of items');
     },
   },

@@ -12,7 +12,8 @@ async function corruptTail(scene: Scene, ...records: readonly string[]): Promise
 
 export const corrupt: readonly SessionCase[] = [
   {
-    id: 'E1', title: 'reading skips a corrupt record at the end',
+    id: 'E1',
+    title: 'reading skips a corrupt record at the end',
     async body(scene) {
       const session = await scene.filled(users(3));
       await corruptTail(scene, BROKEN);
@@ -20,7 +21,8 @@ export const corrupt: readonly SessionCase[] = [
     },
   },
   {
-    id: 'E2', title: 'a limit counts valid items only',
+    id: 'E2',
+    title: 'a limit counts valid items only',
     async body(scene) {
       const session = await scene.filled(users(3));
       await corruptTail(scene, BROKEN, BROKEN, BROKEN, BROKEN);
@@ -29,7 +31,8 @@ export const corrupt: readonly SessionCase[] = [
     },
   },
   {
-    id: 'E3', title: 'pop removes corrupt records on its way to the newest valid item',
+    id: 'E3',
+    title: 'pop removes corrupt records on its way to the newest valid item',
     async body(scene) {
       const session = await scene.filled(users(3));
       await corruptTail(scene, BROKEN, 'nonsense');
@@ -39,7 +42,8 @@ export const corrupt: readonly SessionCase[] = [
     },
   },
   {
-    id: 'E4', title: 'pop of corrupt records alone gives undefined',
+    id: 'E4',
+    title: 'pop of corrupt records alone gives undefined',
     async body(scene) {
       const session = await scene.open();
       await session.addItems(users(1));
@@ -50,7 +54,8 @@ export const corrupt: readonly SessionCase[] = [
     },
   },
   {
-    id: 'E5', title: 'JSON that is no object is corrupt',
+    id: 'E5',
+    title: 'JSON that is no object is corrupt',
     async body(scene) {
       const session = await scene.filled(users(2));
       await corruptTail(scene, '3', 'null', '"text"', '[]', 'true');
@@ -59,7 +64,8 @@ export const corrupt: readonly SessionCase[] = [
     },
   },
   {
-    id: 'E6', title: 'a corrupt record in the middle survives appends',
+    id: 'E6',
+    title: 'a corrupt record in the middle survives appends',
     async body(scene) {
       const session = await scene.filled(users(1));
       await corruptTail(scene, BROKEN);

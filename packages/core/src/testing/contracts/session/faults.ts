@@ -9,7 +9,8 @@ function failNext(scene: Scene, when: 'before' | 'after'): void {
 
 export const faults: readonly SessionCase[] = [
   {
-    id: 'G1', title: 'a write that failed before it reached the store left nothing, and a retry gives one',
+    id: 'G1',
+    title: 'a write that failed before it reached the store left nothing, and a retry gives one',
     async body(scene) {
       const session = await scene.filled(users(1));
       failNext(scene, 'before');
@@ -20,7 +21,8 @@ export const faults: readonly SessionCase[] = [
     },
   },
   {
-    id: 'G2', title: 'a write whose answer was lost has an unknown outcome',
+    id: 'G2',
+    title: 'a write whose answer was lost has an unknown outcome',
     async body(scene) {
       const session = await scene.open();
       failNext(scene, 'after');
@@ -29,18 +31,27 @@ export const faults: readonly SessionCase[] = [
     },
   },
   {
-    id: 'G3', title: 'after a lost answer the same operation id gives one batch',
+    id: 'G3',
+    title: 'after a lost answer the same operation id gives one batch',
     async body(scene) {
       const session = await scene.capable('transactions');
-      const operation = { operationId: `${scene.id}-op`, transaction: { type: 'append_items', items: users(2) } } as const;
+      const operation = {
+        operationId: `${scene.id}-op`,
+        transaction: { type: 'append_items', items: users(2) },
+      } as const;
       failNext(scene, 'after');
-      await refuses(() => session.applyHistoryTransaction(operation), 'session_outcome_unknown', 'applyHistoryTransaction()');
+      await refuses(
+        () => session.applyHistoryTransaction(operation),
+        'session_outcome_unknown',
+        'applyHistoryTransaction()',
+      );
       await session.applyHistoryTransaction(operation);
       same(await session.getItems(), users(2), 'items');
     },
   },
   {
-    id: 'G5', title: 'a failed pop or clear leaves the history',
+    id: 'G5',
+    title: 'a failed pop or clear leaves the history',
     async body(scene) {
       const session = await scene.filled(users(2));
       failNext(scene, 'before');

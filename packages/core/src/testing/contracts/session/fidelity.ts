@@ -9,19 +9,37 @@ async function comesBack(scene: Scene, items: readonly object[]): Promise<void> 
 
 export const fidelity: readonly SessionCase[] = [
   {
-    id: 'C1', title: 'text of any script comes back',
-    body: (scene) => comesBack(scene, ['Grüße, ça va', '😀 👨‍👩‍👧 🏳️‍🌈', '漢字かな한글', 'שלום مرحبا', 'é vs é', '\u2028\u2029\ufeff\uffff'].map(user)),
+    id: 'C1',
+    title: 'text of any script comes back',
+    body: (scene) =>
+      comesBack(
+        scene,
+        ['Grüße, ça va', '😀 👨‍👩‍👧 🏳️‍🌈', '漢字かな한글', 'שלום مرحبا', 'é vs é', '\u2028\u2029\ufeff\uffff'].map(user),
+      ),
   },
   {
-    id: 'C2', title: 'control characters, quotes and other languages\' syntax are plain text',
-    body: (scene) => comesBack(scene, ['\0\u0001\b\f\n\r\t\u001f\u007f', '"\'`\\ \\\\ /', "Robert'); DROP TABLE students;--", "return redis.call('DEL', KEYS[1])", '${x} {{y}} %s %n ?1 :id $1'].map(user)),
+    id: 'C2',
+    title: "control characters, quotes and other languages' syntax are plain text",
+    body: (scene) =>
+      comesBack(
+        scene,
+        [
+          '\0\u0001\b\f\n\r\t\u001f\u007f',
+          '"\'`\\ \\\\ /',
+          "Robert'); DROP TABLE students;--",
+          "return redis.call('DEL', KEYS[1])",
+          '${x} {{y}} %s %n ?1 :id $1',
+        ].map(user),
+      ),
   },
   {
-    id: 'C3', title: 'lone surrogates come back',
+    id: 'C3',
+    title: 'lone surrogates come back',
     body: (scene) => comesBack(scene, [user('\ud800'), user('a\udc00b'), { role: 'user', content: 'x', '\udfff': 1 }]),
   },
   {
-    id: 'C4', title: '200 levels of nesting come back',
+    id: 'C4',
+    title: '200 levels of nesting come back',
     async body(scene) {
       let value: unknown = 'bottom';
       for (let level = 0; level < 100; level++) value = { inner: [value] };
@@ -30,17 +48,28 @@ export const fidelity: readonly SessionCase[] = [
   },
   { id: 'C5', title: 'items of every wire type come back', body: (scene) => comesBack(scene, catalogue) },
   {
-    id: 'C6', title: 'items of unknown types come back',
-    body: (scene) => comesBack(scene, [{ type: 'not_invented_yet', id: 'x_1', payload: { deep: [1, null, { a: true }] } }, { no: 'type at all' }, {}]),
+    id: 'C6',
+    title: 'items of unknown types come back',
+    body: (scene) =>
+      comesBack(scene, [
+        { type: 'not_invented_yet', id: 'x_1', payload: { deep: [1, null, { a: true }] } },
+        { no: 'type at all' },
+        {},
+      ]),
   },
   {
-    id: 'C7', title: 'camelCase items of another SDK come back',
-    body: (scene) => comesBack(scene, [{ type: 'function_call', callId: 'c1', name: 'f', arguments: '{}', providerData: { x: 1 } }]),
+    id: 'C7',
+    title: 'camelCase items of another SDK come back',
+    body: (scene) =>
+      comesBack(scene, [{ type: 'function_call', callId: 'c1', name: 'f', arguments: '{}', providerData: { x: 1 } }]),
   },
   {
-    id: 'C8', title: 'members with odd names are data',
+    id: 'C8',
+    title: 'members with odd names are data',
     async body(scene) {
-      const item = JSON.parse('{"role":"user","__proto__":{"polluted":true},"constructor":1,"toString":"x","":"empty"}') as object;
+      const item = JSON.parse(
+        '{"role":"user","__proto__":{"polluted":true},"constructor":1,"toString":"x","":"empty"}',
+      ) as object;
       const session = await scene.filled([item]);
       const [back] = await session.getItems();
       same(back, item, 'item');
@@ -49,7 +78,8 @@ export const fidelity: readonly SessionCase[] = [
     },
   },
   {
-    id: 'C9', title: 'members keep their order',
+    id: 'C9',
+    title: 'members keep their order',
     async body(scene) {
       const item = { z: 1, a: 2, role: 'user', m: { y: 1, b: 2 }, content: 'x' };
       const [back] = await (await scene.filled([item])).getItems();
@@ -57,7 +87,8 @@ export const fidelity: readonly SessionCase[] = [
     },
   },
   {
-    id: 'C10', title: 'what is returned can be changed without changing what is stored',
+    id: 'C10',
+    title: 'what is returned can be changed without changing what is stored',
     async body(scene) {
       const stored = [{ role: 'user', content: [{ type: 'input_text', text: 'x' }] }];
       const session = await scene.filled(stored);
@@ -69,7 +100,8 @@ export const fidelity: readonly SessionCase[] = [
     },
   },
   {
-    id: 'C11', title: 'items are taken as they are when the call is made',
+    id: 'C11',
+    title: 'items are taken as they are when the call is made',
     async body(scene) {
       const session = await scene.open();
       const item = { role: 'user', content: 'before' };
@@ -82,10 +114,32 @@ export const fidelity: readonly SessionCase[] = [
       same(await session.getItems(), [user('before')], 'items');
     },
   },
-  { id: 'C12', title: 'an item of 1 MB comes back', body: (scene) => comesBack(scene, [user('0123456789abcdé'.repeat(70_000))]) },
+  {
+    id: 'C12',
+    title: 'an item of 1 MB comes back',
+    body: (scene) => comesBack(scene, [user('0123456789abcdé'.repeat(70_000))]),
+  },
   { id: 'C13', title: 'a batch of 5 000 items comes back', body: (scene) => comesBack(scene, users(5_000)) },
   {
-    id: 'C14', title: 'numbers come back',
-    body: (scene) => comesBack(scene, [{ type: 'numbers', values: [0, -1, 0.1, 1e-7, 1.5e300, 5e-324, 123_456_789.125, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, 1e21] }]),
+    id: 'C14',
+    title: 'numbers come back',
+    body: (scene) =>
+      comesBack(scene, [
+        {
+          type: 'numbers',
+          values: [
+            0,
+            -1,
+            0.1,
+            1e-7,
+            1.5e300,
+            5e-324,
+            123_456_789.125,
+            Number.MAX_SAFE_INTEGER,
+            Number.MIN_SAFE_INTEGER,
+            1e21,
+          ],
+        },
+      ]),
   },
 ];

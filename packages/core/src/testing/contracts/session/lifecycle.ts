@@ -4,7 +4,8 @@ import type { SessionCase } from './scene.ts';
 
 export const lifecycle: readonly SessionCase[] = [
   {
-    id: 'H1', title: 'close can be called again and at once',
+    id: 'H1',
+    title: 'close can be called again and at once',
     async body(scene) {
       const session = await scene.managed();
       await session.addItems(users(1));
@@ -13,7 +14,8 @@ export const lifecycle: readonly SessionCase[] = [
     },
   },
   {
-    id: 'H2', title: 'calls after close reject, those that would do nothing too',
+    id: 'H2',
+    title: 'calls after close reject, those that would do nothing too',
     async body(scene) {
       const session = await scene.managed();
       const before = session.addItems(users(1));
@@ -34,7 +36,8 @@ export const lifecycle: readonly SessionCase[] = [
     },
   },
   {
-    id: 'H3', title: 'a client that was handed in survives close',
+    id: 'H3',
+    title: 'a client that was handed in survives close',
     async body(scene) {
       const session = await scene.managed();
       await session.close();
@@ -45,7 +48,8 @@ export const lifecycle: readonly SessionCase[] = [
     },
   },
   {
-    id: 'H5', title: 'asyncDispose closes',
+    id: 'H5',
+    title: 'asyncDispose closes',
     async body(scene) {
       const session = await scene.managed();
       await session[Symbol.asyncDispose]();

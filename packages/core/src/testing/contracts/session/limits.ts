@@ -4,25 +4,29 @@ import type { SessionCase } from './scene.ts';
 
 export const limits: readonly SessionCase[] = [
   {
-    id: 'B1', title: 'a limit gives the newest items, oldest first',
+    id: 'B1',
+    title: 'a limit gives the newest items, oldest first',
     async body(scene) {
       same(await (await scene.filled(users(5))).getItems(2), users(2, 4), 'items');
     },
   },
   {
-    id: 'B2', title: 'limit 0 gives nothing',
+    id: 'B2',
+    title: 'limit 0 gives nothing',
     async body(scene) {
       same(await (await scene.filled(users(5))).getItems(0), [], 'items');
     },
   },
   {
-    id: 'B3', title: 'a negative limit gives nothing',
+    id: 'B3',
+    title: 'a negative limit gives nothing',
     async body(scene) {
       same(await (await scene.filled(users(5))).getItems(-1), [], 'items');
     },
   },
   {
-    id: 'B4', title: 'a limit larger than the history gives all',
+    id: 'B4',
+    title: 'a limit larger than the history gives all',
     async body(scene) {
       const session = await scene.filled(users(5));
       same(await session.getItems(50), users(5), 'items');
@@ -30,13 +34,15 @@ export const limits: readonly SessionCase[] = [
     },
   },
   {
-    id: 'B5', title: 'the settings of the session are the default',
+    id: 'B5',
+    title: 'the settings of the session are the default',
     async body(scene) {
       same(await (await scene.filled(users(5), { limit: 3 })).getItems(), users(3, 3), 'items');
     },
   },
   {
-    id: 'B6', title: 'the argument beats the settings',
+    id: 'B6',
+    title: 'the argument beats the settings',
     async body(scene) {
       const session = await scene.filled(users(5), { limit: 3 });
       same(await session.getItems(1), users(1, 5), 'items');
@@ -44,14 +50,16 @@ export const limits: readonly SessionCase[] = [
     },
   },
   {
-    id: 'B7', title: 'limit 0 of the settings is a value, null is none',
+    id: 'B7',
+    title: 'limit 0 of the settings is a value, null is none',
     async body(scene) {
       same(await (await scene.filled(users(5), { limit: 0 })).getItems(), [], 'items with limit 0');
       same(await (await scene.open({ limit: null })).getItems(), users(5), 'items with limit null');
     },
   },
   {
-    id: 'B8', title: 'limits that are no whole numbers are refused',
+    id: 'B8',
+    title: 'limits that are no whole numbers are refused',
     async body(scene) {
       const session = await scene.filled(users(2));
       for (const limit of [Number.NaN, 1.5, Number.POSITIVE_INFINITY]) {
@@ -61,7 +69,8 @@ export const limits: readonly SessionCase[] = [
     },
   },
   {
-    id: 'B9', title: 'reading the newest of 10 000 items costs about what it costs of 10',
+    id: 'B9',
+    title: 'reading the newest of 10 000 items costs about what it costs of 10',
     async body(scene) {
       const short = await scene.sibling();
       await short.addItems(users(10));
@@ -79,7 +88,10 @@ export const limits: readonly SessionCase[] = [
       await read();
       const [ten = 0, tenThousand = 0] = await read();
       // Below 50 ms for ten reads the figure says more about the machine than about the session.
-      check(tenThousand <= Math.max(20 * ten, 50), `at most 20 times ${ten.toFixed(1)} ms, not ${tenThousand.toFixed(1)} ms`);
+      check(
+        tenThousand <= Math.max(20 * ten, 50),
+        `at most 20 times ${ten.toFixed(1)} ms, not ${tenThousand.toFixed(1)} ms`,
+      );
     },
   },
 ];

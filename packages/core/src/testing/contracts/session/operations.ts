@@ -5,9 +5,13 @@ import type { Items, Scene, SessionCase } from './scene.ts';
 
 type Capable = TransactionalSession<object>;
 
-const append = (operationId: string, items: Items): HistoryOperation<object> => ({ operationId, transaction: { type: 'append_items', items } });
+const append = (operationId: string, items: Items): HistoryOperation<object> => ({
+  operationId,
+  transaction: { type: 'append_items', items },
+});
 const replace = (operationId: string, expectedSuffix: Items, replacement: Items): HistoryOperation<object> => ({
-  operationId, transaction: { type: 'replace_suffix', expectedSuffix, replacement },
+  operationId,
+  transaction: { type: 'replace_suffix', expectedSuffix, replacement },
 });
 
 async function capable(scene: Scene, items: Items = []): Promise<Capable> {
@@ -18,7 +22,8 @@ async function capable(scene: Scene, items: Items = []): Promise<Capable> {
 
 export const operations: readonly SessionCase[] = [
   {
-    id: 'I1', title: 'an operation applies once, repeating it resolves',
+    id: 'I1',
+    title: 'an operation applies once, repeating it resolves',
     async body(scene) {
       const session = await capable(scene);
       for (let i = 0; i < 3; i++) await session.applyHistoryTransaction(append('op', users(2)));
@@ -28,17 +33,27 @@ export const operations: readonly SessionCase[] = [
     },
   },
   {
-    id: 'I2', title: 'an operation id with another change is refused',
+    id: 'I2',
+    title: 'an operation id with another change is refused',
     async body(scene) {
       const session = await capable(scene);
       await session.applyHistoryTransaction(append('op', users(1)));
-      await refuses(() => session.applyHistoryTransaction(append('op', users(2))), 'session_operation_mismatch', 'other items');
-      await refuses(() => session.applyHistoryTransaction(replace('op', [], users(1))), 'session_operation_mismatch', 'another type');
+      await refuses(
+        () => session.applyHistoryTransaction(append('op', users(2))),
+        'session_operation_mismatch',
+        'other items',
+      );
+      await refuses(
+        () => session.applyHistoryTransaction(replace('op', [], users(1))),
+        'session_operation_mismatch',
+        'another type',
+      );
       same(await session.getItems(), users(1), 'items');
     },
   },
   {
-    id: 'I3', title: 'an operation id is known to another object',
+    id: 'I3',
+    title: 'an operation id is known to another object',
     async body(scene) {
       await (await capable(scene)).applyHistoryTransaction(append('op', users(1)));
       const again = await capable(scene);
@@ -47,36 +62,50 @@ export const operations: readonly SessionCase[] = [
     },
   },
   {
-    id: 'I4', title: '64 later operations do not push an operation out',
+    id: 'I4',
+    title: '64 later operations do not push an operation out',
     async body(scene) {
       const session = await capable(scene);
       await session.applyHistoryTransaction(append('first', users(1)));
-      for (let number = 0; number < 64; number++) await session.applyHistoryTransaction(append(`op ${number}`, users(1, number)));
+      for (let number = 0; number < 64; number++)
+        await session.applyHistoryTransaction(append(`op ${number}`, users(1, number)));
       await session.applyHistoryTransaction(append('first', users(1)));
       same((await session.getItems()).length, 65, 'count of items');
     },
   },
   {
-    id: 'I5', title: 'the same operation at once applies once',
+    id: 'I5',
+    title: 'the same operation at once applies once',
     async body(scene) {
       const [first, second] = [await capable(scene), await capable(scene)];
-      await Promise.all(Array.from({ length: 10 }, (_, index) => (index % 2 === 0 ? first : second).applyHistoryTransaction(append('op', users(3)))));
+      await Promise.all(
+        Array.from({ length: 10 }, (_, index) =>
+          (index % 2 === 0 ? first : second).applyHistoryTransaction(append('op', users(3))),
+        ),
+      );
       same(await first.getItems(), users(3), 'items');
     },
   },
   {
-    id: 'I6', title: 'a blank operation id is refused',
+    id: 'I6',
+    title: 'a blank operation id is refused',
     async body(scene) {
       const session = await capable(scene);
-      for (const id of ['', '  ']) await rejection(() => session.applyHistoryTransaction(append(id, users(1))), `the id ${JSON.stringify(id)}`);
+      for (const id of ['', '  '])
+        await rejection(() => session.applyHistoryTransaction(append(id, users(1))), `the id ${JSON.stringify(id)}`);
       same(await session.getItems(), [], 'items');
     },
   },
   {
-    id: 'I7', title: 'append_items obeys the rules of addItems',
+    id: 'I7',
+    title: 'append_items obeys the rules of addItems',
     async body(scene) {
       const session = await capable(scene);
-      await refuses(() => session.applyHistoryTransaction(append('bad', [user('a'), { x: () => 1 }])), 'session_item_invalid', 'a bad item');
+      await refuses(
+        () => session.applyHistoryTransaction(append('bad', [user('a'), { x: () => 1 }])),
+        'session_item_invalid',
+        'a bad item',
+      );
       same(await session.getItems(), [], 'items after the bad batch');
       const item = { role: 'user', content: 'before' };
       const applied = session.applyHistoryTransaction(append('op', [item, user('Grüße 😀')]));
@@ -87,13 +116,24 @@ export const operations: readonly SessionCase[] = [
     },
   },
   {
-    id: 'I8', title: 'replace_suffix swaps the tail, or nothing',
+    id: 'I8',
+    title: 'replace_suffix swaps the tail, or nothing',
     async body(scene) {
       const session = await capable(scene, users(4));
-      await session.applyHistoryTransaction(replace('tail', [{ content: '3', role: 'user' }, user('4')], [user('new')]));
+      await session.applyHistoryTransaction(
+        replace('tail', [{ content: '3', role: 'user' }, user('4')], [user('new')]),
+      );
       same(await session.getItems(), [...users(2), user('new')], 'items after the swap');
-      await refuses(() => session.applyHistoryTransaction(replace('wrong', users(1, 9), [])), 'session_suffix_mismatch', 'another tail');
-      await refuses(() => session.applyHistoryTransaction(replace('long', users(9), [])), 'session_suffix_mismatch', 'a tail longer than the history');
+      await refuses(
+        () => session.applyHistoryTransaction(replace('wrong', users(1, 9), [])),
+        'session_suffix_mismatch',
+        'another tail',
+      );
+      await refuses(
+        () => session.applyHistoryTransaction(replace('long', users(9), [])),
+        'session_suffix_mismatch',
+        'a tail longer than the history',
+      );
       await session.applyHistoryTransaction(replace('append', [], users(1, 5)));
       same(await session.getItems(), [...users(2), user('new'), user('5')], 'items after an empty suffix');
       await session.applyHistoryTransaction(replace('truncate', [user('5')], []));
@@ -102,7 +142,8 @@ export const operations: readonly SessionCase[] = [
     },
   },
   {
-    id: 'I9', title: 'repeating a replace_suffix changes nothing',
+    id: 'I9',
+    title: 'repeating a replace_suffix changes nothing',
     async body(scene) {
       const session = await capable(scene, users(2));
       const operation = replace('op', users(1, 2), users(1, 3));
@@ -112,18 +153,26 @@ export const operations: readonly SessionCase[] = [
     },
   },
   {
-    id: 'I10', title: 'arguments are checked before anything happens',
+    id: 'I10',
+    title: 'arguments are checked before anything happens',
     async body(scene) {
       const session = await capable(scene);
-      const apply = (operation: unknown) => () => session.applyHistoryTransaction(operation as HistoryOperation<object>);
+      const apply = (operation: unknown) => () =>
+        session.applyHistoryTransaction(operation as HistoryOperation<object>);
       const bad: Record<string, unknown> = {
         'no argument': undefined,
         'no transaction': { operationId: 'a' },
         'an unknown type': { operationId: 'a', transaction: { type: 'drop', items: [] } },
         'items that are no array': { operationId: 'a', transaction: { type: 'append_items', items: 'x' } },
         'an extra member': { ...append('a', []), extra: 1 },
-        'an extra member of the transaction': { operationId: 'a', transaction: { type: 'append_items', items: [], at: 0 } },
-        'a suffix that is no array': { operationId: 'a', transaction: { type: 'replace_suffix', expectedSuffix: {}, replacement: [] } },
+        'an extra member of the transaction': {
+          operationId: 'a',
+          transaction: { type: 'append_items', items: [], at: 0 },
+        },
+        'a suffix that is no array': {
+          operationId: 'a',
+          transaction: { type: 'replace_suffix', expectedSuffix: {}, replacement: [] },
+        },
       };
       for (const [what, operation] of Object.entries(bad)) {
         const error = await rejection(apply(operation), what);

@@ -21,7 +21,11 @@ export interface RecordOptions {
 export function recorded(inner: Session<object>, options: RecordOptions = {}): Recorded {
   const session = inner as Session;
   const record: Omit<Recorded, 'session'> = { writes: [], reads: [], contexts: [] };
-  const append = async (items: readonly object[], context: readonly unknown[], store: () => Promise<void>): Promise<void> => {
+  const append = async (
+    items: readonly object[],
+    context: readonly unknown[],
+    store: () => Promise<void>,
+  ): Promise<void> => {
     record.writes.push(items);
     record.contexts.push(...context);
     await (options.onAppend?.(record.writes.length - 1, store) ?? store());
@@ -34,14 +38,18 @@ export function recorded(inner: Session<object>, options: RecordOptions = {}): R
       record.contexts.push(...args.slice(1));
       return args[0] === undefined ? await session.getItems() : await session.getItems(args[0]);
     },
-    addItems: (items: readonly object[], ...context: unknown[]) => append(items, context, () => session.addItems(items as never)),
+    addItems: (items: readonly object[], ...context: unknown[]) =>
+      append(items, context, () => session.addItems(items as never)),
     popItem: () => session.popItem(),
     clearSession: () => session.clearSession(),
   };
   if (options.acceptsRunContext === true) recorder['acceptsRunContext'] = true;
   const apply = (session as { applyHistoryTransaction?: unknown }).applyHistoryTransaction;
   if (typeof apply === 'function' && options.plain !== true) {
-    recorder['applyHistoryTransaction'] = (operation: { transaction: { items: readonly object[] } }, ...context: unknown[]) =>
+    recorder['applyHistoryTransaction'] = (
+      operation: { transaction: { items: readonly object[] } },
+      ...context: unknown[]
+    ) =>
       append(operation.transaction.items, context, async () => void (await Reflect.apply(apply, session, [operation])));
   }
   return { session: recorder as unknown as Session, ...record };

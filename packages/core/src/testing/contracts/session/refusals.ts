@@ -6,14 +6,19 @@ import type { Scene, SessionCase } from './scene.ts';
 async function refused(scene: Scene, bad: unknown, what: string): Promise<void> {
   const session = await scene.open();
   const before = await session.getItems();
-  const error = await refuses(() => session.addItems([user('good'), bad as object]), 'session_item_invalid', `a batch with ${what}`);
+  const error = await refuses(
+    () => session.addItems([user('good'), bad as object]),
+    'session_item_invalid',
+    `a batch with ${what}`,
+  );
   same(error['index'], 1, `index of ${what}`);
   same(await session.getItems(), before, `items after ${what}`);
 }
 
 export const refusals: readonly SessionCase[] = [
   {
-    id: 'D1', title: 'cyclic items are refused',
+    id: 'D1',
+    title: 'cyclic items are refused',
     async body(scene) {
       const cyclic: { self?: unknown } = {};
       cyclic.self = { again: cyclic };
@@ -21,7 +26,8 @@ export const refusals: readonly SessionCase[] = [
     },
   },
   {
-    id: 'D2', title: 'members that JSON has no form for are refused',
+    id: 'D2',
+    title: 'members that JSON has no form for are refused',
     async body(scene) {
       await refused(scene, { a: () => 1 }, 'a function');
       await refused(scene, { a: 1n }, 'a bigint');
@@ -32,13 +38,16 @@ export const refusals: readonly SessionCase[] = [
     },
   },
   {
-    id: 'D3', title: 'arrays and primitives are no items',
+    id: 'D3',
+    title: 'arrays and primitives are no items',
     async body(scene) {
-      for (const bad of [[], [1], 'text', 1, null, undefined]) await refused(scene, bad, JSON.stringify(bad) ?? 'undefined');
+      for (const bad of [[], [1], 'text', 1, null, undefined])
+        await refused(scene, bad, JSON.stringify(bad) ?? 'undefined');
     },
   },
   {
-    id: 'D4', title: 'one bad item stores nothing of its batch, and the session stays usable',
+    id: 'D4',
+    title: 'one bad item stores nothing of its batch, and the session stays usable',
     async body(scene) {
       const session = await scene.filled(users(1));
       const batch = [user('a'), { content: Number.POSITIVE_INFINITY }, user('b')];
@@ -50,18 +59,31 @@ export const refusals: readonly SessionCase[] = [
     },
   },
   {
-    id: 'D5', title: 'bad session ids are refused',
+    id: 'D5',
+    title: 'bad session ids are refused',
     async body(scene) {
       for (const id of ['', '   ', 'a\0b', 'x\ud800', 'x'.repeat(1025)]) {
-        const error = await rejection(async () => await scene.fixture.open(id), `the id ${JSON.stringify(id.slice(0, 20))}`);
+        const error = await rejection(
+          async () => await scene.fixture.open(id),
+          `the id ${JSON.stringify(id.slice(0, 20))}`,
+        );
         same(error['code'], 'session_id_invalid', 'code');
       }
     },
   },
   {
-    id: 'D6', title: 'odd but legal session ids are literal and isolated',
+    id: 'D6',
+    title: 'odd but legal session ids are literal and isolated',
     async body(scene) {
-      const odd = ["'; DROP TABLE x;--", '100%_*?[a]', 'a:b/c\\d', 'new\nline\ttab', '😀 ünï', '"quoted"', 'x'.repeat(200)].map((text) => `${scene.id} ${text}`);
+      const odd = [
+        "'; DROP TABLE x;--",
+        '100%_*?[a]',
+        'a:b/c\\d',
+        'new\nline\ttab',
+        '😀 ünï',
+        '"quoted"',
+        'x'.repeat(200),
+      ].map((text) => `${scene.id} ${text}`);
       for (const [index, id] of odd.entries()) await (await scene.open(undefined, id)).addItems(users(1, index));
       for (const [index, id] of odd.entries()) {
         const session = await scene.open(undefined, id);

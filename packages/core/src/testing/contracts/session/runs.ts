@@ -15,11 +15,15 @@ import { kindsOf, recorded } from './recorded.ts';
 import type { Recorded, RecordOptions } from './recorded.ts';
 import type { Scene, SessionCase } from './scene.ts';
 
-type Form = (agent: Agent, input: string | readonly AgentInputItem[] | RunState, options: RunOptions) => Promise<RunResult>;
+type Form = (
+  agent: Agent,
+  input: string | readonly AgentInputItem[] | RunState,
+  options: RunOptions,
+) => Promise<RunResult>;
 
 const plain: Form = async (agent, input, options) => (await run(agent, input, options)) as RunResult;
 const streamed: Form = async (agent, input, options) => {
-  const stream = runStreamed(agent, input, options) as RunResultStreaming;
+  const stream: RunResultStreaming = runStreamed(agent, input, options);
   for await (const _ of stream);
   return await stream.completed;
 };
@@ -45,7 +49,10 @@ class Stage {
     return await (await this.scene.open(undefined, this.id)).getItems();
   }
 
-  agent(steps: Iterable<ModelStep>, options: { toolUseBehavior?: 'stop_on_first_tool'; instructions?: () => string } = {}): Agent & { readonly script: ScriptedModel } {
+  agent(
+    steps: Iterable<ModelStep>,
+    options: { toolUseBehavior?: 'stop_on_first_tool'; instructions?: () => string } = {},
+  ): Agent & { readonly script: ScriptedModel } {
     const script = new ScriptedModel(steps);
     const body = (name: string) => () => {
       this.ran.push(name);
@@ -58,7 +65,8 @@ class Stage {
         tool({ name: 'free', execute: body('free') }),
         tool({ name: 'gated', needsApproval: true, execute: body('gated') }),
         tool({
-          name: 'broken', failureErrorFunction: null,
+          name: 'broken',
+          failureErrorFunction: null,
           execute: () => {
             throw new Error('broken');
           },
@@ -66,14 +74,15 @@ class Stage {
       ],
       ...options,
     });
-    return Object.assign(agent as unknown as Agent, { script });
+    return Object.assign(agent, { script });
   }
 }
 
 /** A case in both forms of a run. */
 function both(id: string, title: string, body: (stage: Stage) => Promise<void>): SessionCase {
   return {
-    id, title,
+    id,
+    title,
     async body(scene) {
       await body(new Stage(scene, plain));
       await body(new Stage(scene, streamed));
@@ -93,7 +102,7 @@ async function restored(agent: Agent, state: RunState): Promise<RunState> {
 /** The state at a pause, after this decision on each waiting call. */
 async function decided(agent: Agent, result: RunResult, decision: 'approve' | 'reject'): Promise<RunState> {
   same(result.status, 'interrupted', 'status');
-  const state = await restored(agent, result.toState() as RunState);
+  const state = await restored(agent, result.toState());
   for (const item of state.interruptions) state[decision](item);
   return state;
 }
@@ -134,7 +143,9 @@ export const runs: readonly SessionCase[] = [
   }),
   both('K5', 'a tool that ends the run: the pause and its answer', async (stage) => {
     for (const decision of ['approve', 'reject'] as const) {
-      const agent = stage.agent([toolCall('gated', {}, { callId: `call_${decision}` })], { toolUseBehavior: 'stop_on_first_tool' });
+      const agent = stage.agent([toolCall('gated', {}, { callId: `call_${decision}` })], {
+        toolUseBehavior: 'stop_on_first_tool',
+      });
       const recorder = await stage.session();
       const paused = await stage.form(agent, 'go', { session: recorder.session });
       await stage.form(agent, await decided(agent, paused, decision), { session: recorder.session });
@@ -170,53 +181,67 @@ export const runs: readonly SessionCase[] = [
   }),
   both('K11', 'the limit of turns leaves every turn that was made', async (stage) => {
     const recorder = await stage.session();
-    await refuses(() => stage.form(stage.agent([free, free]), 'go', { session: recorder.session, maxTurns: 1 }), 'max_turns_exceeded', 'the run');
+    await refuses(
+      () => stage.form(stage.agent([free, free]), 'go', { session: recorder.session, maxTurns: 1 }),
+      'max_turns_exceeded',
+      'the run',
+    );
     batches(recorder, 'u', 'fc fco');
   }),
   {
-    id: 'K12', title: 'a stream that is cancelled at a tool call has stored the input alone',
+    id: 'K12',
+    title: 'a stream that is cancelled at a tool call has stored the input alone',
     async body(scene) {
       const stage = new Stage(scene, streamed);
       const recorder = await stage.session();
-      const stream = runStreamed(stage.agent([free, 'done']), 'go', { session: recorder.session }) as RunResultStreaming;
-      for await (const event of stream) if (event.type === 'run_item_stream_event' && event.name === 'tool_called') stream.cancel();
+      const stream: RunResultStreaming = runStreamed(stage.agent([free, 'done']), 'go', {
+        session: recorder.session,
+      });
+      for await (const event of stream)
+        if (event.type === 'run_item_stream_event' && event.name === 'tool_called') stream.cancel();
       await stream.completed.catch(() => undefined);
       batches(recorder, 'u');
     },
   },
   {
-    id: 'K13', title: 'a stream that is cancelled after a turn goes on from there',
+    id: 'K13',
+    title: 'a stream that is cancelled after a turn goes on from there',
     async body(scene) {
       const stage = new Stage(scene, streamed);
       const agent = stage.agent([free, toolCall('free', {}, { callId: 'call_2' }), 'done']);
       const recorder = await stage.session();
-      const stream = runStreamed(agent, 'go', { session: recorder.session }) as RunResultStreaming;
-      for await (const event of stream) if (event.type === 'run_item_stream_event') stream.cancel({ mode: 'after_turn' });
+      const stream: RunResultStreaming = runStreamed(agent, 'go', { session: recorder.session });
+      for await (const event of stream)
+        if (event.type === 'run_item_stream_event') stream.cancel({ mode: 'after_turn' });
       await stream.completed.catch(() => undefined);
       batches(recorder, 'u', 'fc fco');
-      await stage.form(agent, await restored(agent, stream.toState() as RunState), { session: recorder.session });
+      await stage.form(agent, await restored(agent, stream.toState()), { session: recorder.session });
       batches(recorder, 'u', 'fc fco', 'fc fco', 'm');
       same(recorder.reads.filter((limit) => limit === undefined).length, 1, 'count of reads of the history');
     },
   },
-  both('K15', 'a turn whose write fails is in the state of the error, and stored once when that is resumed', async (stage) => {
-    const failure = new Error('disk is gone');
-    const agent = stage.agent([free, 'done']);
-    const failing = await stage.session({
-      onAppend: async (count, store) => {
-        if (count === 1) throw failure;
-        await store();
-      },
-    });
-    const error = await rejection(() => stage.form(agent, 'go', { session: failing.session }), 'the run');
-    check((error as unknown) === failure, 'the very error of the session');
-    same(kindsOf(await stage.stored()), 'u', 'history after the failure');
-    const state = getRunErrorState(error);
-    check(state !== undefined, 'a state on the error');
-    await stage.form(agent, await restored(agent, state), { session: (await stage.session()).session });
-    same(kindsOf(await stage.stored()), 'u fc fco m', 'history after the resume');
-    same(stage.ran, ['free'], 'tools that ran');
-  }),
+  both(
+    'K15',
+    'a turn whose write fails is in the state of the error, and stored once when that is resumed',
+    async (stage) => {
+      const failure = new Error('disk is gone');
+      const agent = stage.agent([free, 'done']);
+      const failing = await stage.session({
+        onAppend: async (count, store) => {
+          if (count === 1) throw failure;
+          await store();
+        },
+      });
+      const error = await rejection(() => stage.form(agent, 'go', { session: failing.session }), 'the run');
+      check((error as unknown) === failure, 'the very error of the session');
+      same(kindsOf(await stage.stored()), 'u', 'history after the failure');
+      const state = getRunErrorState(error);
+      check(state !== undefined, 'a state on the error');
+      await stage.form(agent, await restored(agent, state), { session: (await stage.session()).session });
+      same(kindsOf(await stage.stored()), 'u fc fco m', 'history after the resume');
+      same(stage.ran, ['free'], 'tools that ran');
+    },
+  ),
   both('K16', 'instructions that throw leave nothing', async (stage) => {
     const recorder = await stage.session();
     const agent = stage.agent(['done'], {
@@ -231,10 +256,16 @@ export const runs: readonly SessionCase[] = [
     const agent = stage.agent(['1', '2', '3', '4']);
     const { session } = await stage.session();
     await stage.form(agent, 'a', { session });
-    await stage.form(agent, 'b', { session, sessionInputCallback: (history, items) => [...history.toReversed(), ...items] });
+    await stage.form(agent, 'b', {
+      session,
+      sessionInputCallback: (history, items) => [...history.toReversed(), ...items],
+    });
     same(kindsOf(agent.script.calls[1]?.request.input as object[]), 'm u u', 'input with the history reversed');
     same(kindsOf(await stage.stored()), 'u m u m', 'history');
-    await stage.form(agent, 'c', { session, sessionInputCallback: (history, items) => structuredClone([...history, ...items]) });
+    await stage.form(agent, 'c', {
+      session,
+      sessionInputCallback: (history, items) => structuredClone([...history, ...items]),
+    });
     same(kindsOf(await stage.stored()), 'u m u m u m', 'history after everything was rebuilt');
     await stage.form(agent, 'd', { session, sessionInputCallback: (history) => history });
     same(kindsOf(await stage.stored()), 'u m u m u m m', 'history after the new input was dropped');
@@ -252,16 +283,24 @@ export const runs: readonly SessionCase[] = [
     const { session } = await stage.session();
     await stage.form(agent, 'go', { session });
     await stage.form(agent, 'more', { session, reasoningItemIdPolicy: 'omit' });
-    const sent = (agent.script.calls[2]?.request.input as { type?: string }[]).find(({ type }) => type === 'reasoning');
+    const sent = ((agent.script.calls[2]?.request.input ?? []) as { type?: string }[]).find(
+      ({ type }) => type === 'reasoning',
+    );
     check(sent !== undefined && !('id' in sent), 'reasoning without its id in the request');
     const kept = (await stage.stored()).find((item) => (item as { type?: string }).type === 'reasoning');
-    same((kept as { id?: string } | undefined)?.id, 'rs_1', 'id in the store');
+    check(kept !== undefined && 'id' in kept && kept.id === 'rs_1', 'the id in the store');
   }),
   both('K20', 'a session that asks for it gets the context of the result with each call', async (stage) => {
     const recorder = await stage.session({ acceptsRunContext: true });
-    const result = await stage.form(stage.agent([free, 'done']), 'go', { session: recorder.session, context: { tenant: 7 } });
+    const result = await stage.form(stage.agent([free, 'done']), 'go', {
+      session: recorder.session,
+      context: { tenant: 7 },
+    });
     check(recorder.contexts.length === recorder.reads.length + recorder.writes.length, 'a context with each call');
-    check(recorder.contexts.every((context) => context === result.context), 'the context of the result');
+    check(
+      recorder.contexts.every((context) => context === result.context),
+      'the context of the result',
+    );
   }),
   both('K21', 'a paused run goes on with another session object', async (stage) => {
     const agent = stage.agent([gated, 'done']);
@@ -285,7 +324,11 @@ export const runs: readonly SessionCase[] = [
       });
       const state = await decided(agent, paused, 'approve');
       if (withoutCapability) {
-        const error = await refuses(() => stage.form(agent, state, { session: losing.session }), 'session_outcome_unknown', 'the run');
+        const error = await refuses(
+          () => stage.form(agent, state, { session: losing.session }),
+          'session_outcome_unknown',
+          'the run',
+        );
         const left = getRunErrorState(error);
         check(left !== undefined, 'a state on the error');
         await stage.form(agent, await restored(agent, left), { session: losing.session });

@@ -5,7 +5,11 @@ import { skip } from '../case.ts';
 import type { SessionFixture } from '../session.ts';
 
 /** A case as data. */
-export interface SessionCase { readonly id: string; readonly title: string; readonly body: (scene: Scene) => Promise<void> }
+export interface SessionCase {
+  readonly id: string;
+  readonly title: string;
+  readonly body: (scene: Scene) => Promise<void>;
+}
 
 export type Items = readonly object[];
 
@@ -33,15 +37,33 @@ export class Scene {
     return await this.open(undefined, `${this.id}-sibling`);
   }
 
-  async capable<K extends keyof SessionCapabilities>(capability: K, session?: Session<object>): Promise<SessionCapabilities<object>[K]> {
+  async capable<K extends keyof SessionCapabilities>(
+    capability: K,
+    session?: Session<object>,
+  ): Promise<SessionCapabilities<object>[K]> {
     const opened: unknown = session ?? (await this.open());
-    return supports(opened, capability) ? (opened as SessionCapabilities<object>[K]) : skip(`the session has no capability '${capability}'`);
+    return supports(opened, capability) ? opened : skip(`the session has no capability '${capability}'`);
   }
 
   async managed(): Promise<ManagedSession<object>> {
     const session = await this.open();
-    return 'close' in session && typeof session.close === 'function' ? (session as ManagedSession<object>) : skip('the session has no close()');
+    return 'close' in session && typeof session.close === 'function'
+      ? (session as ManagedSession<object>)
+      : skip('the session has no close()');
   }
+}
+
+/** Looks again and again until the work has ended. */
+export async function lookWhile(work: Promise<unknown>, look: () => Promise<void>): Promise<void> {
+  const state = { pending: true };
+  const ended = work.finally(() => {
+    state.pending = false;
+  });
+  while (state.pending) {
+    await look();
+    await new Promise((resolve) => setTimeout(resolve));
+  }
+  await ended;
 }
 
 export function user(text: string): object {

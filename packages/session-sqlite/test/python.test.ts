@@ -1,0 +1,134 @@
+import { spawn } from 'node:child_process';
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { DatabaseSync } from 'node:sqlite';
+import { fileURLToPath } from 'node:url';
+
+import { Agent, configureLogging, run } from '@agents/core';
+import { ScriptedModel } from '@agents/core/testing';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { SQLiteSession } from '../src/index.ts';
+import { start } from './processes/child.ts';
+
+const fixture = (name: string): string => fileURLToPath(new URL(`fixtures/${name}`, import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'session-sqlite-python-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+beforeAll(() => configureLogging({ level: 'error' }));
+afterAll(() => configureLogging({ level: 'warn' }));
+
+const expected = JSON.parse(readFileSync(fixture('python.json'), 'utf8')) as Record<string, object[]>;
+
+function texts(path: string, id: string): string[] {
+  const database = new DatabaseSync(path, { enableForeignKeyConstraints: false });
+  const rows = database.prepare('SELECT message_data FROM agent_messages WHERE session_id = ? ORDER BY id').all(id) as {
+    message_data: string;
+  }[];
+  database.close();
+  return rows.map((row) => row.message_data);
+}
+
+describe('a file that the Python SDK wrote', () => {
+  it.each(Object.keys(expected))('is read as Python reads it: %s [SESS#4, SESS-131, 181, 351]', async (id) => {
+    const path = join(folder, `read-${id}.db`);
+    copyFileSync(fixture('python.db'), path);
+    await using session = new SQLiteSession<object>(id, path);
+    expect(await session.getItems()).toEqual(expected[id]);
+  });
+
+  it('gets rows of ours that are byte for byte what Python writes for the same items [SESS#4, SESS-131, 351]', async () => {
+    const path = join(folder, 'bytes.db');
+    copyFileSync(fixture('python.db'), path);
+    await using session = new SQLiteSession<object>('ours', path);
+    await session.addItems(expected['all-kinds']!);
+    expect(texts(path, 'ours')).toEqual(texts(path, 'all-kinds'));
+  });
+
+  it('is gone on with by a run [SESS#4, SESS-181]', async () => {
+    const path = join(folder, 'run.db');
+    copyFileSync(fixture('python.db'), path);
+    await using session = new SQLiteSession('all-kinds', path);
+    const model = new ScriptedModel(['done']);
+    // Python's store may hold kinds that a model takes and our types do not name.
+    await run(new Agent({ name: 'A', model }), 'and now?', { session });
+    expect(model.calls[0]?.request.input).toEqual([...expected['all-kinds']!, { role: 'user', content: 'and now?' }]);
+    expect(await session.getItems()).toHaveLength(expected['all-kinds']!.length + 2);
+  });
+});
+
+/** `python3 -m venv .cache/python && .cache/python/bin/pip install openai-agents==0.24.0`, in the root of the repository. */
+const python = fileURLToPath(new URL('../../../.cache/python/bin/python', import.meta.url));
+if (!existsSync(python))
+  console.warn('No Python SDK in .cache/python: the files that it wrote are tested, running it side by side is not.');
+
+/** Takes commands as lines of JSON and answers each with one. */
+const script = `
+import asyncio, json, sys
+from agents import SQLiteSession
+async def do(path, session_id, action, argument=None):
+    session = SQLiteSession(session_id, path)
+    try:
+        if action == "add":
+            await session.add_items(argument)
+        elif action == "pop":
+            return await session.pop_item()
+        elif action == "clear":
+            await session.clear_session()
+        elif action == "write":
+            for batch in range(100):
+                await session.add_items([{"role": "user", "content": f"{argument}/{batch}/{index}"} for index in range(3)])
+        return await session.get_items()
+    finally:
+        session.close()
+for line in sys.stdin:
+    print(json.dumps(asyncio.run(do(*json.loads(line)))), flush=True)
+`;
+
+describe.each(existsSync(python) ? [python] : [])('the Python SDK on the same file', () => {
+  const process = spawn(python, ['-c', script], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const answers = createInterface(process.stdout)[Symbol.asyncIterator]();
+  const inPython = async (...command: readonly unknown[]): Promise<unknown> => {
+    process.stdin.write(`${JSON.stringify(command)}\n`);
+    const { value } = (await answers.next()) as { value?: string };
+    return JSON.parse(value ?? 'null') as unknown;
+  };
+  afterAll(() => void process.stdin.end());
+
+  it(
+    'reads, pops and clears what we wrote, and the other way round [SESS#4, SESS-352]',
+    { timeout: 60_000 },
+    async () => {
+      const path = join(folder, 'live.db');
+      const items = expected['all-kinds']!;
+      await using session = new SQLiteSession<object>('s', path);
+      await session.addItems(items);
+      expect(await inPython(path, 's', 'get')).toEqual(items);
+      expect(await inPython(path, 's', 'pop')).toEqual(items.at(-1));
+      expect(await session.getItems()).toEqual(items.slice(0, -1));
+      await inPython(path, 's', 'add', items.slice(-1));
+      expect(await session.popItem()).toEqual(items.at(-1));
+      await inPython(path, 's', 'clear');
+      expect(await session.getItems()).toEqual([]);
+      await session.addItems(expected['refilled']!);
+      await session.clearSession();
+      expect(await inPython(path, 's', 'get')).toEqual([]);
+    },
+  );
+
+  it('writes beside us without a lost item or a split batch [SESS-187, 352]', { timeout: 120_000 }, async () => {
+    const path = join(folder, 'beside.db');
+    const ours = ['node-1', 'node-2'].map((name) => start('append.ts', path, 'shared', name, '100', '3'));
+    await Promise.all(ours.map((child) => child.line(1)));
+    for (const child of ours) child.process.stdin.write('go\n');
+    await Promise.all([inPython(path, 'shared', 'write', 'python'), ...ours.map((child) => child.ended)]);
+    await using session = new SQLiteSession<{ content: string }>('shared', path);
+    const contents = (await session.getItems()).map((item) => item.content);
+    expect(contents).toHaveLength(900);
+    for (let at = 0; at < contents.length; at += 3) {
+      const name = contents[at]!.replace(/\/\d+$/, '');
+      expect(contents.slice(at, at + 3)).toEqual([`${name}/0`, `${name}/1`, `${name}/2`]);
+    }
+  });
+});
