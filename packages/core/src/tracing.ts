@@ -1,4 +1,6 @@
 // `@agents/core/tracing`: traces, spans and processors. The root re-exports what programs call (`withTrace`, `addTraceProcessor`, …).
+export { BatchTraceProcessor } from './tracing/batch.ts';
+export type { BatchOptions } from './tracing/batch.ts';
 export { ConsoleTraceProcessor } from './tracing/console.ts';
 export { createSpan, createTrace } from './tracing/create.ts';
 export { generateGroupId, generateSpanId, generateTraceId } from './tracing/ids.ts';
@@ -32,6 +34,7 @@ export type {
   SpanWire,
   Trace,
   TraceContextStorage,
+  TraceExporter,
   TraceIdGenerator,
   TraceOptions,
   TraceProcessor,

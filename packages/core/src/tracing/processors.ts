@@ -1,6 +1,6 @@
 import { kindOf } from '../base/options.ts';
 import { UserError } from '../base/errors.ts';
-import { within } from './deadline.ts';
+import { unref, within } from './deadline.ts';
 import { log, logFailure } from './log.ts';
 import { runtime } from './runtime.ts';
 import type { ProcessorEntry } from './runtime.ts';
@@ -159,7 +159,13 @@ function addExitHook(): (() => void) | undefined {
     // What the flush does may bring `beforeExit` again; without new events that is the end.
     if (!now.unflushed) return;
     now.unflushed = false;
-    callAll('forceFlush', { timeoutMs: EXIT_FLUSH_MS }).catch(() => {});
+    const controller = new AbortController();
+    // What still hangs then keeps the process alive no longer.
+    const timer = setTimeout(() => controller.abort(), EXIT_FLUSH_MS);
+    unref(timer);
+    callAll('forceFlush', { timeoutMs: EXIT_FLUSH_MS, signal: controller.signal })
+      .catch(() => {})
+      .finally(() => clearTimeout(timer));
   };
   try {
     process.on('beforeExit', flush);

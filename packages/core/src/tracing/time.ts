@@ -14,11 +14,12 @@ function monotonic(): number {
   return last;
 }
 
-/** The wall clock with the fraction of a millisecond that `Date.now` lacks: traces of one millisecond keep their order. */
+/** The wall clock with the fraction of a millisecond that `Date.now` cuts off: traces of one millisecond keep their order. */
 function now(): number {
   const [wall, elapsed] = [Date.now(), monotonic()];
-  offset ??= wall - elapsed;
-  if (Math.abs(offset + elapsed - wall) > SET_MS) offset = wall - elapsed;
+  const ahead = offset === undefined ? -1 : offset + elapsed - wall;
+  // What was cut off is never less than nothing: the first readings find out how much it was.
+  if (offset === undefined || ahead < 0 || ahead > SET_MS) offset = wall - elapsed;
   return offset + elapsed;
 }
 
