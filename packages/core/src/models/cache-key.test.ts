@@ -32,5 +32,9 @@ describe('prompt cache key', () => {
 
 /** First 32 hex digits of SHA-256, computed outside (`printf c1 | sha256sum`). */
 function sha(id: 'c1' | 's1' | 'g1'): string {
-  return { c1: 'd0f631ca1ddba8db3bcfcb9e057cdc98', s1: 'e8bc163c82eee18733288c7d4ac636db', g1: '711430f6164e93803d93428bc1fab80f' }[id];
+  return {
+    c1: 'd0f631ca1ddba8db3bcfcb9e057cdc98',
+    s1: 'e8bc163c82eee18733288c7d4ac636db',
+    g1: '711430f6164e93803d93428bc1fab80f',
+  }[id];
 }

@@ -5,10 +5,17 @@ import { reasoning, text, toolCall } from '../testing/builders.ts';
 import { assertResponseStream } from '../testing/response-stream.ts';
 import { modelRequest } from '../testing/request.ts';
 import { callModel } from './call.ts';
+import type { Model } from './model.ts';
 import { defineModel } from './define.ts';
 import { synthesizeStream } from './synthesize.ts';
 
-const answer = { output: [reasoning('Hm.'), text('Hi.'), toolCall('f')], usage: toUsage({ requests: 3 }), responseId: 'r', requestId: 'q', rawUsage: { a: 1 } };
+const answer = {
+  output: [reasoning('Hm.'), text('Hi.'), toolCall('f')],
+  usage: toUsage({ requests: 3 }),
+  responseId: 'r',
+  requestId: 'q',
+  rawUsage: { a: 1 },
+};
 
 describe('defineModel', () => {
   it('makes a stream of a model that only answers [MODEL-113] [MODEL#79]', async () => {
@@ -27,13 +34,18 @@ describe('defineModel', () => {
         return { requestId: 'q', usage: answer.usage };
       },
     });
-    expect(await model.getResponse(modelRequest())).toEqual({ output: answer.output, usage: answer.usage, responseId: 'r', requestId: 'q' });
+    expect(await model.getResponse(modelRequest())).toEqual({
+      output: answer.output,
+      usage: answer.usage,
+      responseId: 'r',
+      requestId: 'q',
+    });
     await expect(model.getResponse(modelRequest({ input: [] }))).rejects.toBeInstanceOf(TypeError);
   });
 
   it('keeps the other methods bound, a complete model as it is, and refuses one without a form', async () => {
     class Own {
-      readonly #closed = vi.fn();
+      readonly #closed = vi.fn<() => void>();
       getResponse = async (): Promise<typeof answer> => answer;
       async close(): Promise<void> {
         this.#closed();
@@ -46,7 +58,7 @@ describe('defineModel', () => {
     await defineModel(own).close?.();
     expect(own.closed).toHaveBeenCalledTimes(1);
     expect(defineModel(own)).not.toHaveProperty('onRunEnd');
-    const complete = { getResponse: own.getResponse, streamResponse: vi.fn() };
+    const complete = { getResponse: own.getResponse, streamResponse: vi.fn<Model['streamResponse']>() };
     expect(defineModel(complete as never)).toBe(complete);
     expect(() => defineModel({} as never)).toThrow('getResponse or streamResponse');
   });

@@ -63,7 +63,7 @@ function errorEventFailure(event: Record<string, unknown>): ModelBehaviorError {
 function partialResponse(response: FailedResponse): ModelResponse {
   return {
     output: response.output ?? [],
-    usage: toUsage(response.usage as Record<string, unknown> | null | undefined),
+    usage: toUsage(response.usage),
     ...(response.id ? { responseId: response.id } : undefined),
   };
 }

@@ -6,18 +6,27 @@ import type { Model } from './model.ts';
 import { setDefaultModelProvider } from './provider.ts';
 import { resolveModel } from './resolve.ts';
 
-const model = (): Model => ({ getResponse: vi.fn(), streamResponse: vi.fn() });
+const model = (): Model => ({
+  getResponse: vi.fn<Model['getResponse']>(),
+  streamResponse: vi.fn<Model['streamResponse']>(),
+});
 afterEach(resetAll);
 
 describe('resolveModel', () => {
   it("takes the run's model, else the agent's, else the provider's default; objects pass no provider [MODEL-103] [RUN-201]", async () => {
     const [own, agents] = [model(), model()];
-    const getModel = vi.fn((_name?: string) => own);
+    const getModel = vi.fn<(name?: string) => Model>(() => own);
     const provider = { getModel };
     expect(resolveModel({ runModel: own, provider, agent: { model: agents } })).toBe(own);
     expect(resolveModel({ provider, agent: { model: agents } })).toBe(agents);
     expect(getModel).not.toHaveBeenCalled();
-    for (const [runModel, agentModel] of [['run', agents], ['run', 'agent'], [undefined, 'agent'], [undefined, undefined]] as const) expect(await resolveModel({ runModel, provider, agent: { model: agentModel } })).toBe(own);
+    for (const [runModel, agentModel] of [
+      ['run', agents],
+      ['run', 'agent'],
+      [undefined, 'agent'],
+      [undefined, undefined],
+    ] as const)
+      expect(await resolveModel({ runModel, provider, agent: { model: agentModel } })).toBe(own);
     expect(getModel.mock.calls).toEqual([['run'], ['run'], ['agent'], [undefined]]);
   });
 
@@ -34,8 +43,12 @@ describe('resolveModel', () => {
         return null as never;
       }
     }
-    expect(() => resolveModel({ provider: new Cupboard(), agent: { model: 'gpt-x' } })).toThrow("Cupboard gave no model when asked for the model 'gpt-x'");
-    await expect(resolveModel({ provider: { getModel: async () => undefined as never }, agent: { model: undefined } })).rejects.toThrow('its default model');
+    expect(() => resolveModel({ provider: new Cupboard(), agent: { model: 'gpt-x' } })).toThrow(
+      "Cupboard gave no model when asked for the model 'gpt-x'",
+    );
+    await expect(
+      resolveModel({ provider: { getModel: async () => undefined as never }, agent: { model: undefined } }),
+    ).rejects.toThrow('its default model');
   });
 
   it('asks the default provider of the process, until the defaults are reset', async () => {
@@ -61,7 +74,11 @@ describe('the openai package', () => {
       const found = await resolveModel({ agent: { model: 'gpt-5.6-luna' } });
       console.log(JSON.stringify({ before, after: loaded.includes('openai'), kind: found.constructor.name }));
     `;
-    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--conditions=source', '-e', script], { cwd: new URL('../..', import.meta.url) });
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      ['--input-type=module', '--conditions=source', '-e', script],
+      { cwd: new URL('../..', import.meta.url) },
+    );
     expect(JSON.parse(stdout)).toEqual({ before: 0, after: true, kind: 'OpenAIResponsesModel' });
   });
 });

@@ -16,7 +16,7 @@ export function mergeSettings(base: ModelSettings, override: ModelSettings | und
   const extraArgs = mergeExtraArgs(base.extraArgs, override?.extraArgs);
   if (extraArgs === undefined) delete merged['extraArgs'];
   else merged['extraArgs'] = extraArgs;
-  return merged as ModelSettings;
+  return merged;
 }
 
 type ExtraArgs = ModelSettings['extraArgs'];

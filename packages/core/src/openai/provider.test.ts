@@ -15,7 +15,9 @@ afterEach(() => {
 describe('OpenAIProvider', () => {
   it('refuses a client together with options of one, an empty string included [MODEL-305]', async () => {
     const client = await new FakeOpenAI().client();
-    expect(() => new OpenAIProvider({ client, organization: '' })).toThrow(/apiKey, baseURL, webSocket.baseURL, organization and project/u);
+    expect(() => new OpenAIProvider({ client, organization: '' })).toThrow(
+      /apiKey, baseURL, webSocket.baseURL, organization and project/u,
+    );
     expect(() => new OpenAIProvider({ baseUrl: 'x' } as never)).toThrow("Did you mean 'baseURL'?");
     expect(() => new OpenAIProvider({ client: {} as never })).toThrow('a client of the openai package');
   });
@@ -26,7 +28,10 @@ describe('OpenAIProvider', () => {
     await using provider = new OpenAIProvider({ client: await fake.client() });
     await (await provider.getModel()).getResponse(modelRequest());
     await (await provider.getModel('gpt-4.1')).getResponse(modelRequest());
-    expect(fake.requests.map((request) => (request.body as { model: string }).model)).toEqual(['gpt-5.6-sol', 'gpt-4.1']);
+    expect(fake.requests.map((request) => (request.body as { model: string }).model)).toEqual([
+      'gpt-5.6-sol',
+      'gpt-4.1',
+    ]);
   });
 
   it('fails at the first request without a key, and tells three ways on [MODEL-315]', async () => {
@@ -35,7 +40,10 @@ describe('OpenAIProvider', () => {
     const model = await new OpenAIProvider().getModel('gpt-5.6-luna');
     const error = await model.getResponse(modelRequest()).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(MissingCredentialsError);
-    expect(error).toMatchObject({ code: 'missing_credentials', message: expect.stringMatching(/OPENAI_API_KEY.*provider.*OfflineModel/su) });
+    expect(error).toMatchObject({
+      code: 'missing_credentials',
+      message: expect.stringMatching(/OPENAI_API_KEY.*provider.*OfflineModel/su),
+    });
     await expect(model.streamResponse(modelRequest()).next()).rejects.toBeInstanceOf(MissingCredentialsError);
   });
 
@@ -60,7 +68,9 @@ describe('OpenAIProvider', () => {
     setOpenAIDefaults({ client: null });
     vi.stubEnv('OPENAI_API_KEY', '');
     vi.stubEnv('OPENAI_BASE_URL', '');
-    await expect((await shared.getModel('m')).getResponse(modelRequest())).rejects.toMatchObject({ code: 'missing_credentials' });
+    await expect((await shared.getModel('m')).getResponse(modelRequest())).rejects.toMatchObject({
+      code: 'missing_credentials',
+    });
   });
 
   it('sends the key that it was given, else the default one', async () => {

@@ -221,7 +221,7 @@ describe('OpenAIResponsesModel', () => {
   });
 
   it('closes the stream of the server once when its reader leaves, and does not wait for that [MODEL-122, 124]', async () => {
-    const close = vi.fn(() => new Promise<never>(() => {}));
+    const close = vi.fn<() => Promise<never>>(() => new Promise<never>(() => {}));
     const client = {
       baseURL: 'https://x.test',
       responses: {

@@ -20,7 +20,6 @@ export interface OpenAIModelOptions {
   client?: OpenAI | undefined;
 }
 type Response = Extract<ResponseStreamEvent, { type: 'response.completed' }>['response'];
-type PlainResponse = Response & { readonly _request_id?: string | null };
 type ModelStream = AsyncGenerator<ResponseStreamEvent, ResponseMetadata>;
 
 /**
@@ -73,7 +72,7 @@ export class OpenAIResponsesModel implements Model {
     return span.run(async () => {
       const response = await unlessAborted(
         request.signal,
-        async () => (await client.responses.create(body, { ...options, signal: request.signal })) as PlainResponse,
+        async () => (await client.responses.create(body, { ...options, signal: request.signal })) as Response,
       );
       throwIfAborted(request.signal);
       const usage = toUsage({ ...response.usage });
@@ -84,7 +83,7 @@ export class OpenAIResponsesModel implements Model {
         output: response.output,
         usage,
         ...(response.id ? { responseId: response.id } : undefined),
-        ...metadataOf(request, response._request_id, response.usage),
+        ...metadataOf(request, requestIdOf(response), response.usage),
       };
     });
   }
@@ -143,7 +142,7 @@ type PendingStream = PromiseLike<ServerStream> & {
 
 /** Custom clients may give the bare stream, without what belongs to the HTTP answer. */
 async function open(client: OpenAI, body: object, options: object): Promise<OpenedStream> {
-  const pending = client.responses.create(body as never, options as never) as unknown as PendingStream;
+  const pending = client.responses.create(body as never, options) as unknown as PendingStream;
   const { data, request_id, response } =
     typeof pending.withResponse === 'function'
       ? await pending.withResponse()
@@ -170,6 +169,11 @@ function metadataOf(
 ): Pick<ModelResponse, 'requestId' | 'rawUsage'> {
   const rawUsage = request.modelSettings.preserveRawUsage === true ? snapshot(usage) : undefined;
   return { ...(requestId ? { requestId } : undefined), ...(rawUsage === undefined ? undefined : { rawUsage }) };
+}
+
+/** The client hides it on the response. */
+function requestIdOf(response: object): string | null | undefined {
+  return (response as { readonly ['_request_id']?: string | null })['_request_id'];
 }
 
 /** What JSON cannot hold is no reason to fail a call. */

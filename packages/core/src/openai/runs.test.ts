@@ -37,9 +37,17 @@ describe('runs on the Responses API', () => {
       const result = await runForm(agent, 'Where is 1042?');
       expect(result.finalOutput).toBe('It is on its way.');
       expect(fake.requests).toHaveLength(2);
-      expect(fake.requests[0]?.body).toMatchObject({ instructions: 'Be brief.', input: [{ role: 'user', content: 'Where is 1042?' }], tools: [{ name: 'lookup_order', strict: true }] });
+      expect(fake.requests[0]?.body).toMatchObject({
+        instructions: 'Be brief.',
+        input: [{ role: 'user', content: 'Where is 1042?' }],
+        tools: [{ name: 'lookup_order', strict: true }],
+      });
       expect(fake.requests[1]?.body).toMatchObject({
-        input: [{ role: 'user' }, { type: 'function_call', call_id: 'call_1' }, { type: 'function_call_output', call_id: 'call_1', output: '{"id":"1042","status":"shipped"}' }],
+        input: [
+          { role: 'user' },
+          { type: 'function_call', call_id: 'call_1' },
+          { type: 'function_call_output', call_id: 'call_1', output: '{"id":"1042","status":"shipped"}' },
+        ],
       });
       expect(result.rawResponses.length).toBe(2);
     });
@@ -50,7 +58,9 @@ describe('runs on the Responses API', () => {
       const error = await runForm(agent, 'x').catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(ModelBehaviorError);
       expect((error as ModelBehaviorError).response?.output).toMatchObject([{ content: [{ text: 'half' }] }]);
-      expect(getRunErrorDetails(error)?.context.usage.totalTokens).toBe((error as ModelBehaviorError).response?.usage.totalTokens);
+      expect(getRunErrorDetails(error)?.context.usage.totalTokens).toBe(
+        (error as ModelBehaviorError).response?.usage.totalTokens,
+      );
     });
 
     it(`lets the client's errors pass as they are (${form}) [MODEL-920]`, async () => {
@@ -64,7 +74,10 @@ describe('runs on the Responses API', () => {
       vi.stubEnv('OPENAI_BASE_URL', '');
       const answered = vi.spyOn(OfflineModel.prototype, 'getResponse');
       const agent = new Agent({ name: 'Desk', model: 'gpt-5.6-luna' });
-      await expect(runForm(agent, 'x')).rejects.toMatchObject({ code: 'missing_credentials', message: expect.stringContaining('OfflineModel') });
+      await expect(runForm(agent, 'x')).rejects.toMatchObject({
+        code: 'missing_credentials',
+        message: expect.stringContaining('OfflineModel'),
+      });
       expect(answered).not.toHaveBeenCalled();
     });
 
@@ -72,7 +85,11 @@ describe('runs on the Responses API', () => {
       const agent = new Agent({ name: 'Desk', tools: [lookup], model: new OfflineModel({ notice: false }) });
       const result = await runForm(agent, 'Where is order 1042?');
       expect(result.finalOutput).toBe('Order 1042: status shipped.');
-      expect(result.newItems.map((item) => item.type)).toEqual(['tool_call_item', 'tool_call_output_item', 'message_output_item']);
+      expect(result.newItems.map((item) => item.type)).toEqual([
+        'tool_call_item',
+        'tool_call_output_item',
+        'message_output_item',
+      ]);
     });
   });
 
@@ -99,9 +116,13 @@ describe('runs on the Responses API', () => {
     fake.inject({ kind: 'errorEvent', code: 'server_error', afterEvents: 4 });
     const types: string[] = [];
     const reading = (async () => {
-      for await (const event of runStreamed(agent, 'x')) if (event.type === 'raw_response_event') types.push(event.data.type);
+      for await (const event of runStreamed(agent, 'x'))
+        if (event.type === 'raw_response_event') types.push(event.data.type);
     })();
-    await expect(reading).rejects.toMatchObject({ code: 'model_behavior', message: expect.stringContaining('server_error') });
+    await expect(reading).rejects.toMatchObject({
+      code: 'model_behavior',
+      message: expect.stringContaining('server_error'),
+    });
     expect(types).toHaveLength(5);
     expect(types.at(-1)).toBe('error');
   });
@@ -111,8 +132,15 @@ describe('runs on the Responses API', () => {
     setOpenAIDefaults({ client: await fake.client({ baseURL: 'https://api.openai.com/v1' }) });
     await run(new Agent({ name: 'Desk', tools: [lookup], model: 'gpt-5.6-luna' }), 'x', { groupId: 'g1' });
     const bodies = fake.requests.map((request) => request.body as Record<string, unknown>);
-    expect(bodies.map((body) => body['prompt_cache_key'])).toEqual([bodies[0]?.['prompt_cache_key'], bodies[0]?.['prompt_cache_key']]);
-    expect(bodies[0]).toMatchObject({ prompt_cache_key: expect.stringMatching(/^agents-sdk:group:[0-9a-f]{32}$/u), reasoning: { effort: 'none' }, text: { verbosity: 'low' } });
+    expect(bodies.map((body) => body['prompt_cache_key'])).toEqual([
+      bodies[0]?.['prompt_cache_key'],
+      bodies[0]?.['prompt_cache_key'],
+    ]);
+    expect(bodies[0]).toMatchObject({
+      prompt_cache_key: expect.stringMatching(/^agents-sdk:group:[0-9a-f]{32}$/u),
+      reasoning: { effort: 'none' },
+      text: { verbosity: 'low' },
+    });
   });
 
   it('works with a client of the user against a server of its own', async () => {
@@ -125,7 +153,11 @@ describe('runs on the Responses API', () => {
 });
 
 describe('response spans', () => {
-  async function spansOf(steps: FakeStep[], work: (agent: Agent, fake: FakeOpenAI) => Promise<unknown>, baseURL?: string): Promise<Span[]> {
+  async function spansOf(
+    steps: FakeStep[],
+    work: (agent: Agent, fake: FakeOpenAI) => Promise<unknown>,
+    baseURL?: string,
+  ): Promise<Span[]> {
     const spans: Span[] = [];
     const remove = addTraceProcessor({ onSpanEnd: (span) => void spans.push(span) });
     const { agent, fake } = await setUp(steps, baseURL);
@@ -138,7 +170,14 @@ describe('response spans', () => {
     it(`have response, input and usage, under the turn (${form}) [MODEL-940, 941, 942] [TRACE-N10]`, async () => {
       const [span] = await spansOf(['Hi.'], (agent) => runForm(agent, 'x'));
       expect(span?.parent.type).toBe('turn');
-      expect(span?.toJSON()).toMatchObject({ span_data: { type: 'response', response_id: 'resp_0001', usage: { requests: 1, output_tokens_details: { reasoning_tokens: 0 } } }, error: null });
+      expect(span?.toJSON()).toMatchObject({
+        span_data: {
+          type: 'response',
+          response_id: 'resp_0001',
+          usage: { requests: 1, output_tokens_details: { reasoning_tokens: 0 } },
+        },
+        error: null,
+      });
       expect(span?.spanData).toMatchObject({ input: [{ content: 'x' }], response: { output: [{ type: 'message' }] } });
     });
 
@@ -147,13 +186,21 @@ describe('response spans', () => {
       expect(other?.toJSON()?.span_data).toMatchObject({ response_id: null, usage: { requests: 1 } });
       expect(other?.spanData).not.toHaveProperty('response');
       expect(other?.spanData).not.toHaveProperty('input');
-      const [own] = await spansOf(['Hi.'], (agent) => runForm(agent, 'x', { traceIncludeSensitiveData: false }), 'https://api.openai.com/v1');
+      const [own] = await spansOf(
+        ['Hi.'],
+        (agent) => runForm(agent, 'x', { traceIncludeSensitiveData: false }),
+        'https://api.openai.com/v1',
+      );
       expect(own?.toJSON()?.span_data).toMatchObject({ response_id: 'resp_0001' });
     });
 
     it(`name what went wrong, or that it may not be shown (${form}) [MODEL-943] [TRACE-T21]`, async () => {
       const fail = (agent: Agent, fake: FakeOpenAI, shown: boolean): Promise<unknown> => {
-        fake.inject({ kind: 'terminal', status: 'failed', details: { code: 'server_error', message: 'provider text' } });
+        fake.inject({
+          kind: 'terminal',
+          status: 'failed',
+          details: { code: 'server_error', message: 'provider text' },
+        });
         return runForm(agent, 'x', { traceIncludeSensitiveData: shown });
       };
       const message = form === 'plain' ? 'Error getting response' : 'Error streaming response';

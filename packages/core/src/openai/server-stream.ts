@@ -78,17 +78,27 @@ function isTerminal(event: ResponseStreamEvent): event is TerminalEvent {
 }
 
 /** What the client throws for an event: an `APIError` with the event's object and no status. By shape, since the client may be of another copy of `openai`. */
-interface ErrorEventError extends Error { readonly error: Readonly<Record<string, unknown>> }
+interface ErrorEventError extends Error {
+  readonly error: Readonly<Record<string, unknown>>;
+}
 
 function isErrorEvent(error: unknown): error is ErrorEventError {
   if (!(error instanceof Error) || !('requestID' in error) || !('error' in error)) return false;
-  return (error as { status?: unknown }).status === undefined && typeof error.error === 'object' && error.error !== null;
+  return (
+    (error as { status?: unknown }).status === undefined && typeof error.error === 'object' && error.error !== null
+  );
 }
 
 /** Both wire shapes, flat and nested, arrive as the same object. */
 function eventOf(failure: ErrorEventError, sequence: number): ResponseStreamEvent {
   const { code, message, param } = failure.error;
-  return { type: 'error', code: textOrNull(code), message: textOrNull(message) ?? failure.message, param: textOrNull(param), sequence_number: sequence };
+  return {
+    type: 'error',
+    code: textOrNull(code),
+    message: textOrNull(message) ?? failure.message,
+    param: textOrNull(param),
+    sequence_number: sequence,
+  };
 }
 
 function textOrNull(value: unknown): string | null {

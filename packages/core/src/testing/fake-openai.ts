@@ -57,7 +57,7 @@ export class FakeOpenAI {
 
   /** For `new OpenAI({ fetch })`; works on every runtime. */
   readonly fetch: typeof globalThis.fetch = async (input, init) => {
-    const request = await readRequest(input as string | URL | Request, init);
+    const request = await readRequest(input, init);
     const answer = await this.#handle(request);
     return toResponse(answer, request.signal);
   };
@@ -213,7 +213,7 @@ export class FakeOpenAI {
     let step = this.#steps.shift();
     while (typeof step === 'function') step = await step(request);
     if (step === undefined) return undefined;
-    if (typeof step === 'object' && 'status' in step && !('type' in step)) return step as HttpStep;
+    if (typeof step === 'object' && 'status' in step && !('type' in step)) return step;
     const items = prepareOutput(
       typeof step === 'string' || Array.isArray(step)
         ? (step as string | ResponseOutputItem[])

@@ -10,11 +10,36 @@ import { modelRequest } from './request.ts';
 import { OfflineModel } from './offline-model.ts';
 import { assertResponseStream } from './response-stream.ts';
 
-const lookup = tool({ name: 'lookup_order', description: 'Look up an order by its number: status, carrier, delivery date.', parameters: z.object({ orderId: z.string() }), execute: () => '' });
-const refund = tool({ name: 'refund_order', description: 'Refund an order. Money goes back to the customer.', parameters: z.object({ orderId: z.string(), reason: z.string() }), execute: () => '' });
-const weather = tool({ name: 'get_weather', description: 'Weather of a city', parameters: z.object({ city: z.string(), unit: z.enum(['celsius', 'fahrenheit']).nullable() }), execute: () => '' });
-const time = tool({ name: 'get_time', description: 'Local time', parameters: z.object({ city: z.string() }), execute: () => '' });
-const add = tool({ name: 'add', description: 'Add two numbers', parameters: z.object({ a: z.number(), b: z.number() }), execute: () => '' });
+const lookup = tool({
+  name: 'lookup_order',
+  description: 'Look up an order by its number: status, carrier, delivery date.',
+  parameters: z.object({ orderId: z.string() }),
+  execute: () => '',
+});
+const refund = tool({
+  name: 'refund_order',
+  description: 'Refund an order. Money goes back to the customer.',
+  parameters: z.object({ orderId: z.string(), reason: z.string() }),
+  execute: () => '',
+});
+const weather = tool({
+  name: 'get_weather',
+  description: 'Weather of a city',
+  parameters: z.object({ city: z.string(), unit: z.enum(['celsius', 'fahrenheit']).nullable() }),
+  execute: () => '',
+});
+const time = tool({
+  name: 'get_time',
+  description: 'Local time',
+  parameters: z.object({ city: z.string() }),
+  execute: () => '',
+});
+const add = tool({
+  name: 'add',
+  description: 'Add two numbers',
+  parameters: z.object({ a: z.number(), b: z.number() }),
+  execute: () => '',
+});
 const desk = [lookup, refund];
 
 const user = (content: string): AgentInputItem => ({ role: 'user', content });
@@ -23,9 +48,15 @@ const made = (name: string, args: object, output: string, callId = name): AgentI
   { type: 'function_call_output', call_id: callId, output },
 ];
 
-async function ask(input: AgentInputItem[] | string, tools: readonly FunctionTool<never, never>[] = desk, more: Partial<ModelRequest> = {}): Promise<string | [string, unknown][]> {
+async function ask(
+  input: AgentInputItem[] | string,
+  tools: readonly FunctionTool<never, never>[] = desk,
+  more: Partial<ModelRequest> = {},
+): Promise<string | [string, unknown][]> {
   const items = typeof input === 'string' ? [user(input)] : input;
-  const { output } = await new OfflineModel({ notice: false }).getResponse(modelRequest({ input: items, tools: tools as never, ...more }));
+  const { output } = await new OfflineModel({ notice: false }).getResponse(
+    modelRequest({ input: items, tools: tools, ...more }),
+  );
   const [first] = output;
   if (first?.type === 'message') return (first.content[0] as { text: string }).text;
   return (output as ResponseFunctionToolCall[]).map((call) => [call.name, JSON.parse(call.arguments)]);
@@ -35,65 +66,122 @@ describe('OfflineModel', () => {
   it.each<[string, [string, unknown][]]>([
     ['where is order 1042?', [['lookup_order', { orderId: '1042' }]]],
     ['Where is my order #A-1042, please?', [['lookup_order', { orderId: 'A-1042' }]]],
-    ['please refund order 1042, it arrived broken', [['refund_order', { orderId: '1042', reason: 'it arrived broken' }]]],
-    ['Please refund order 1042. The mug arrived broken.', [['refund_order', { orderId: '1042', reason: 'The mug arrived broken' }]]],
-    ['Refund order 1042 because the lamp is broken', [['refund_order', { orderId: '1042', reason: 'the lamp is broken' }]]],
-    ['I want my money back for order 1042, it is broken', [['refund_order', { orderId: '1042', reason: 'it is broken' }]]],
+    [
+      'please refund order 1042, it arrived broken',
+      [['refund_order', { orderId: '1042', reason: 'it arrived broken' }]],
+    ],
+    [
+      'Please refund order 1042. The mug arrived broken.',
+      [['refund_order', { orderId: '1042', reason: 'The mug arrived broken' }]],
+    ],
+    [
+      'Refund order 1042 because the lamp is broken',
+      [['refund_order', { orderId: '1042', reason: 'the lamp is broken' }]],
+    ],
+    [
+      'I want my money back for order 1042, it is broken',
+      [['refund_order', { orderId: '1042', reason: 'it is broken' }]],
+    ],
     ['Track order 1001', [['lookup_order', { orderId: '1001' }]]],
   ])('picks the tool and fills its arguments for "%s" [MODEL-1304]', async (request, calls) => {
     expect(await ask(request)).toEqual(calls);
   });
 
   it('fills enums, numbers, names and quoted text by schema [MODEL-1304]', async () => {
-    expect(await ask('What is the weather in New York in fahrenheit?', [weather])).toEqual([['get_weather', { city: 'New York', unit: 'fahrenheit' }]]);
+    expect(await ask('What is the weather in New York in fahrenheit?', [weather])).toEqual([
+      ['get_weather', { city: 'New York', unit: 'fahrenheit' }],
+    ]);
     expect(await ask('weather for city: Oslo', [weather])).toEqual([['get_weather', { city: 'Oslo', unit: null }]]);
     expect(await ask('add 3 and -4.5', [add])).toEqual([['add', { a: 3, b: -4.5 }]]);
   });
 
   it('calls several tools at once where several match, unless it may not [MODEL-1304]', async () => {
     const request = "What's the weather and the time in Paris?";
-    expect(await ask(request, [weather, time])).toEqual([['get_weather', { city: 'Paris', unit: null }], ['get_time', { city: 'Paris' }]]);
+    expect(await ask(request, [weather, time])).toEqual([
+      ['get_weather', { city: 'Paris', unit: null }],
+      ['get_time', { city: 'Paris' }],
+    ]);
     expect(await ask(request, [weather, time], { modelSettings: { parallelToolCalls: false } })).toHaveLength(1);
   });
 
   it('obeys toolChoice, once per request [MODEL-1304]', async () => {
-    expect(await ask('where is order 1042?', desk, { modelSettings: { toolChoice: 'none' } })).toContain('I can help with');
-    expect(await ask('1042, it is late', desk, { modelSettings: { toolChoice: 'refund_order' } })).toEqual([['refund_order', { orderId: '1042', reason: 'it is late' }]]);
+    expect(await ask('where is order 1042?', desk, { modelSettings: { toolChoice: 'none' } })).toContain(
+      'I can help with',
+    );
+    expect(await ask('1042, it is late', desk, { modelSettings: { toolChoice: 'refund_order' } })).toEqual([
+      ['refund_order', { orderId: '1042', reason: 'it is late' }],
+    ]);
     const required = { modelSettings: { toolChoice: 'required' } };
     expect(await ask('1042', [lookup], required)).toEqual([['lookup_order', { orderId: '1042' }]]);
-    expect(await ask([user('1042'), ...made('lookup_order', { orderId: '1042' }, 'On its way.')], [lookup], required)).toBe('On its way.');
+    expect(
+      await ask([user('1042'), ...made('lookup_order', { orderId: '1042' }, 'On its way.')], [lookup], required),
+    ).toBe('On its way.');
   });
 
   it('asks back what is missing, and takes the answer together with the request [MODEL-1304]', async () => {
     const question = await ask('refund please');
     expect(question).toBe('To do that I still need: order id, reason.');
-    expect(await ask([user('refund please'), { role: 'assistant', content: question as string }, user('1042, it was broken')])).toEqual([['refund_order', { orderId: '1042', reason: 'it was broken' }]]);
+    expect(
+      await ask([
+        user('refund please'),
+        { role: 'assistant', content: question as string },
+        user('1042, it was broken'),
+      ]),
+    ).toEqual([['refund_order', { orderId: '1042', reason: 'it was broken' }]]);
   });
 
   it('answers from real results, also from refusals and errors [MODEL-1304]', async () => {
-    const shown = made('lookup_order', { orderId: '1042' }, '{"id":"1042","status":"shipped","carrier":"DHL","gift":true,"note":null}');
+    const shown = made(
+      'lookup_order',
+      { orderId: '1042' },
+      '{"id":"1042","status":"shipped","carrier":"DHL","gift":true,"note":null}',
+    );
     expect(await ask([user('where is order 1042?'), ...shown])).toBe('Order 1042: status shipped, carrier DHL, gift.');
     const request = user('please refund order 1042, it arrived broken');
-    expect(await ask([request, ...made('refund_order', {}, '{"refunded":59.9}')])).toBe('Done (refund order): refunded 59.9.');
-    expect(await ask([request, ...made('refund_order', {}, 'Tool execution was not approved.')])).toBe('I could not refund order: Tool execution was not approved.');
+    expect(await ask([request, ...made('refund_order', {}, '{"refunded":59.9}')])).toBe(
+      'Done (refund order): refunded 59.9.',
+    );
+    expect(await ask([request, ...made('refund_order', {}, 'Tool execution was not approved.')])).toBe(
+      'I could not refund order: Tool execution was not approved.',
+    );
     expect(await ask([user('where is order 9?'), ...made('lookup_order', {}, '[]')])).toBe('Nothing was found.');
   });
 
   it('remembers the conversation: ids of earlier calls, and what the user said [MODEL-1304]', async () => {
-    const before = [user('where is order 1042?'), ...made('lookup_order', { orderId: '1042' }, '{"id":"1042"}'), { role: 'assistant' as const, content: 'Order 1042.' }];
-    expect(await ask([...before, user('please refund it, it arrived broken')])).toEqual([['refund_order', { orderId: '1042', reason: 'it arrived broken' }]]);
+    const before = [
+      user('where is order 1042?'),
+      ...made('lookup_order', { orderId: '1042' }, '{"id":"1042"}'),
+      { role: 'assistant' as const, content: 'Order 1042.' },
+    ];
+    expect(await ask([...before, user('please refund it, it arrived broken')])).toEqual([
+      ['refund_order', { orderId: '1042', reason: 'it arrived broken' }],
+    ]);
     expect(await ask([user('My name is Ada.'), user('What is my name?')])).toBe('You said earlier: "My name is Ada."');
     expect(await ask('hello')).toMatch(/^I can help with: lookup order \(look up an order.*refund order/u);
   });
 
   it('gives an instance of the output schema, filled from results [MODEL-1304]', async () => {
-    const schema = { type: 'object', properties: { status: { type: 'string' }, level: { type: 'string', enum: ['low', 'high'] }, items: { type: 'array', items: { type: 'string' } }, count: { type: 'integer', minimum: 1 }, note: { anyOf: [{ type: 'string' }, { type: 'null' }] } }, required: ['status', 'level', 'items', 'count', 'note'] };
-    const text = await ask([user('where is order 1042?'), ...made('lookup_order', { orderId: '1042' }, '{"status":"shipped"}')], desk, { outputSchema: { name: 'x', schema, strict: true } });
+    const schema = {
+      type: 'object',
+      properties: {
+        status: { type: 'string' },
+        level: { type: 'string', enum: ['low', 'high'] },
+        items: { type: 'array', items: { type: 'string' } },
+        count: { type: 'integer', minimum: 1 },
+        note: { anyOf: [{ type: 'string' }, { type: 'null' }] },
+      },
+      required: ['status', 'level', 'items', 'count', 'note'],
+    };
+    const text = await ask(
+      [user('where is order 1042?'), ...made('lookup_order', { orderId: '1042' }, '{"status":"shipped"}')],
+      desk,
+      { outputSchema: { name: 'x', schema, strict: true } },
+    );
     expect(JSON.parse(text as string)).toEqual({ status: 'shipped', level: 'low', items: [], count: 1, note: null });
   });
 
   it('says what it is, streams word by word, counts by estimate, and gives the same answer each time [MODEL-1303, 1305]', async () => {
-    const request = modelRequest({ input: [user('hello')], tools: desk as never });
+    const request = modelRequest({ input: [user('hello')], tools: desk });
     const events: ResponseStreamEvent[] = [];
     const model = new OfflineModel({ notice: false });
     const streamed = await callModel(model, request, (event) => events.push(event));
@@ -101,7 +189,11 @@ describe('OfflineModel', () => {
     expect(events.filter((event) => event.type === 'response.output_text.delta').length).toBeGreaterThan(10);
     const plain = await new OfflineModel({ notice: false }).getResponse(request);
     expect(streamed).toEqual(plain);
-    expect(plain).toMatchObject({ responseId: 'resp_offline_1', output: [{ provider_data: { model: 'offline', usage_estimated: true } }], usage: { requests: 1 } });
+    expect(plain).toMatchObject({
+      responseId: 'resp_offline_1',
+      output: [{ provider_data: { model: 'offline', usage_estimated: true } }],
+      usage: { requests: 1 },
+    });
     expect(plain.usage.totalTokens).toBe(plain.usage.inputTokens + plain.usage.outputTokens);
     expect(plain.usage.inputTokens).toBeGreaterThan(20);
   });

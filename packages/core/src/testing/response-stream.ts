@@ -121,7 +121,8 @@ class Grammar {
     );
     const match = /^response\.(.*)\.(delta|done)$/u.exec(event.type);
     if (match === null || event.type.startsWith('response.content_part') || event.type.includes('_part.')) return;
-    const key = `${match[1]}:${String(event['content_index'] ?? event['summary_index'] ?? 0)}`;
+    const part = event['content_index'] ?? event['summary_index'];
+    const key = `${match[1]}:${typeof part === 'number' ? part : 0}`;
     this.#check(!slot.closed.has(key), event, `comes after the done event of ${key}`);
     if (match[2] === 'delta') {
       slot.open.set(key, (slot.open.get(key) ?? '') + String(event['delta']));
@@ -129,7 +130,7 @@ class Grammar {
     }
     const text = ['text', 'refusal', 'arguments', 'input', 'diff', 'code']
       .map((name) => event[name])
-      .find((value) => typeof value === 'string') as string | undefined;
+      .find((value) => typeof value === 'string');
     this.#check(text === undefined || text === (slot.open.get(key) ?? ''), event, 'says another text than its deltas');
     slot.open.delete(key);
     slot.closed.set(key, text ?? '');

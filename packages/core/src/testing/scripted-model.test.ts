@@ -15,14 +15,22 @@ import { ModelScriptError } from './script-error.ts';
 import { ScriptedModel } from './scripted-model.ts';
 import type { ModelStep } from './script.ts';
 
-async function streamed(model: ScriptedModel, request: ModelRequest = modelRequest()): Promise<{ response: ModelResponse; events: ResponseStreamEvent[] }> {
+async function streamed(
+  model: ScriptedModel,
+  request: ModelRequest = modelRequest(),
+): Promise<{ response: ModelResponse; events: ResponseStreamEvent[] }> {
   const events: ResponseStreamEvent[] = [];
   return { response: await callModel(model, request, (event) => events.push(event)), events };
 }
 
 describe('ScriptedModel', () => {
   it('answers one step per call, with counted ids, in both forms [MODEL-1101, 1103] [MODEL#78]', async () => {
-    const steps = (): ModelStep[] => ['Hello there', [reasoning('Hm.'), toolCall('a', { x: 1 })], [toolCall('b', '{', { callId: 'mine' }), toolCall('c')], refusal('No.')];
+    const steps = (): ModelStep[] => [
+      'Hello there',
+      [reasoning('Hm.'), toolCall('a', { x: 1 })],
+      [toolCall('b', '{', { callId: 'mine' }), toolCall('c')],
+      refusal('No.'),
+    ];
     const plain = new ScriptedModel(steps(), { chunk: 'word' });
     const streaming = new ScriptedModel(steps(), { chunk: 'word' });
     for (let step = 0; step < 4; step++) {
@@ -37,20 +45,35 @@ describe('ScriptedModel', () => {
     const outputs = [];
     while (again.remaining > 0) outputs.push(await again.getResponse(modelRequest()));
     expect(outputs.map((response) => response.responseId)).toEqual(['resp_1', 'resp_2', 'resp_3', 'resp_4']);
-    expect(outputs.flatMap((response) => [...response.output] as { id?: string; call_id?: string }[]).map((item) => item.call_id ?? item.id)).toEqual(['msg_1', 'rs_1', 'call_1', 'mine', 'call_2', 'msg_2']);
+    expect(
+      outputs
+        .flatMap((response) => [...response.output] as { id?: string; call_id?: string }[])
+        .map((item) => item.call_id ?? item.id),
+    ).toEqual(['msg_1', 'rs_1', 'call_1', 'mine', 'call_2', 'msg_2']);
     expect(outputs[0]?.usage).toEqual(toUsage());
   });
 
   it('fails for a call without a step, and for steps without a call [MODEL-1101] [MODEL#77]', async () => {
     const model = new ScriptedModel(['one', 'two']);
     await model.getResponse(modelRequest());
-    expect(() => model.assertDone()).toThrow(expect.objectContaining({ code: 'unconsumed_model_steps', name: 'ModelScriptError', message: expect.stringContaining('1 of 2') }));
+    expect(() => model.assertDone()).toThrow(
+      expect.objectContaining({
+        code: 'unconsumed_model_steps',
+        name: 'ModelScriptError',
+        message: expect.stringContaining('1 of 2'),
+      }),
+    );
     expect(() => {
-      using _model = model;
+      using scope = model;
+      expect(scope.remaining).toBe(1);
     }).toThrow(ModelScriptError);
     await model.getResponse(modelRequest());
     model.assertDone();
-    await expect(model.getResponse(modelRequest())).rejects.toMatchObject({ code: 'unexpected_model_call', callIndex: 2, message: expect.stringContaining('call 3') });
+    await expect(model.getResponse(modelRequest())).rejects.toMatchObject({
+      code: 'unexpected_model_call',
+      callIndex: 2,
+      message: expect.stringContaining('call 3'),
+    });
     expect(model.calls).toHaveLength(3);
   });
 
@@ -60,9 +83,15 @@ describe('ScriptedModel', () => {
     const input = [{ role: 'user' as const, content: 'before' }];
     await model.getResponse(modelRequest({ input, tools, modelSettings: { metadata: { a: '1' } } }));
     input[0] = { role: 'user', content: 'after' };
-    expect(model.calls[0]).toMatchObject({ index: 0, stream: false, request: { input: [{ content: 'before' }], modelSettings: { metadata: { a: '1' } } } });
+    expect(model.calls[0]).toMatchObject({
+      index: 0,
+      stream: false,
+      request: { input: [{ content: 'before' }], modelSettings: { metadata: { a: '1' } } },
+    });
     expect(model.calls[0]?.request.tools).toBe(tools);
-    await expect(model.getResponse(modelRequest({ input: [{ role: 'user', content: () => 1 }] as never }))).rejects.toThrow('input[0].content');
+    await expect(
+      model.getResponse(modelRequest({ input: [{ role: 'user', content: () => 1 }] as never })),
+    ).rejects.toThrow('input[0].content');
     expect([model.calls.length, model.remaining]).toEqual([1, 2]);
   });
 
@@ -77,7 +106,9 @@ describe('ScriptedModel', () => {
   ])('refuses %s and adds nothing [MODEL-1102]', (_name, step, message) => {
     const model = new ScriptedModel(['fine']);
     expect(() => model.add(toolCall('a'), step as ModelStep)).toThrow(ModelScriptError);
-    expect(() => model.add(step as ModelStep)).toThrow(expect.objectContaining({ code: 'invalid_model_step', message: expect.stringMatching(message) }));
+    expect(() => model.add(step as ModelStep)).toThrow(
+      expect.objectContaining({ code: 'invalid_model_step', message: expect.stringMatching(message) }),
+    );
     expect(model.remaining).toBe(1);
   });
 
@@ -85,7 +116,7 @@ describe('ScriptedModel', () => {
     const item = toolCall('a');
     const model = new ScriptedModel([item]);
     item.name = 'changed';
-    expect(() => model.add(toolCall('x'), 7 as never)).toThrow();
+    expect(() => model.add(toolCall('x'), 7 as never)).toThrow(ModelScriptError);
     model.add(toolCall('b'));
     expect((await model.getResponse(modelRequest())).output).toMatchObject([{ name: 'a', call_id: 'call_1' }]);
     const second = await model.getResponse(modelRequest());
@@ -93,7 +124,7 @@ describe('ScriptedModel', () => {
   });
 
   it('asks functions, again for what they return, and fails with what they throw [MODEL-1105]', async () => {
-    const seen = vi.fn();
+    const seen = vi.fn<(index: number, stream: boolean) => void>();
     const model = new ScriptedModel([
       async (call) => {
         seen(call.index, call.stream);
@@ -117,12 +148,22 @@ describe('ScriptedModel', () => {
     expect(plain).not.toHaveProperty('rawUsage');
     const asked = modelRequest({ modelSettings: { preserveRawUsage: true } });
     expect((await model.getResponse(asked)).rawUsage).toEqual({ a: 1 });
-    expect((await streamed(model, asked)).response).toEqual({ ...plain, output: expect.anything(), rawUsage: { a: 1 } });
+    expect((await streamed(model, asked)).response).toEqual({
+      ...plain,
+      output: expect.anything(),
+      rawUsage: { a: 1 },
+    });
     expect((await model.getResponse(modelRequest())).usage).toMatchObject({ requests: 1, inputTokens: 3 });
   });
 
   it('throws errors at once, or after so many events [MODEL-1108]', async () => {
-    const model = new ScriptedModel([new TypeError('a'), { error: 'b' }, { output: 'x', error: new Error('c'), failAfterEvents: 2 }, { error: 'd', failAfterEvents: 0 }, { events: synthesizeStream({ output: [], usage: toUsage() }), error: 'e', failAfterEvents: 1 }]);
+    const model = new ScriptedModel([
+      new TypeError('a'),
+      { error: 'b' },
+      { output: 'x', error: new Error('c'), failAfterEvents: 2 },
+      { error: 'd', failAfterEvents: 0 },
+      { events: synthesizeStream({ output: [], usage: toUsage() }), error: 'e', failAfterEvents: 1 },
+    ]);
     await expect(model.getResponse(modelRequest())).rejects.toThrow('a');
     await expect(streamed(model)).rejects.toBe('b');
     const events: unknown[] = [];
@@ -133,7 +174,7 @@ describe('ScriptedModel', () => {
   });
 
   it('yields exact events as they are and closes their iterator, however it ends [MODEL-1109]', async () => {
-    const closed = vi.fn();
+    const closed = vi.fn<() => void>();
     const source = async function* (): AsyncGenerator<ResponseStreamEvent> {
       try {
         yield* synthesizeStream({ output: [text('x')], usage: toUsage({ totalTokens: 4 }), responseId: 'own' });
@@ -144,15 +185,40 @@ describe('ScriptedModel', () => {
     const model = new ScriptedModel([{ events: source() }, { events: source() }, { events: source() }]);
     expect((await streamed(model)).response).toMatchObject({ responseId: 'own', usage: { totalTokens: 4 } });
     expect((await model.getResponse(modelRequest())).responseId).toBe('own');
-    for await (const _event of model.streamResponse(modelRequest())) break;
+    for await (const _ of model.streamResponse(modelRequest())) break;
     expect(closed).toHaveBeenCalledTimes(3);
   });
 
   it('makes complete streams of all kinds of items whose stream is known, in pieces [MODEL-1107] [MODEL#79]', async () => {
     const items = [
-      { type: 'message', id: 'm', role: 'assistant', status: 'completed', content: [{ type: 'output_text', text: 'a 😀 b', annotations: [{ type: 'file_path', file_id: 'f', index: 0 }], logprobs: [{ token: 'a', logprob: 0, bytes: [], top_logprobs: [] }] }, { type: 'refusal', refusal: 'no' }] },
-      { type: 'reasoning', id: 'r', summary: [{ type: 'summary_text', text: 'sum' }], content: [{ type: 'reasoning_text', text: 'deep' }] },
-      { type: 'apply_patch_call', id: 'p', call_id: 'pc', status: 'completed', operation: { type: 'update_file', path: 'x', diff: '+a' } },
+      {
+        type: 'message',
+        id: 'm',
+        role: 'assistant',
+        status: 'completed',
+        content: [
+          {
+            type: 'output_text',
+            text: 'a 😀 b',
+            annotations: [{ type: 'file_path', file_id: 'f', index: 0 }],
+            logprobs: [{ token: 'a', logprob: 0, bytes: [], top_logprobs: [] }],
+          },
+          { type: 'refusal', refusal: 'no' },
+        ],
+      },
+      {
+        type: 'reasoning',
+        id: 'r',
+        summary: [{ type: 'summary_text', text: 'sum' }],
+        content: [{ type: 'reasoning_text', text: 'deep' }],
+      },
+      {
+        type: 'apply_patch_call',
+        id: 'p',
+        call_id: 'pc',
+        status: 'completed',
+        operation: { type: 'update_file', path: 'x', diff: '+a' },
+      },
       { type: 'custom_tool_call', id: 'ct', call_id: 'cc', name: 'n', input: 'in' },
       { type: 'mcp_call', id: 'mc', name: 'n', server_label: 's', arguments: '{}', output: 'o' },
       { type: 'web_search_call', id: 'w', status: 'completed', action: { type: 'search', query: 'q' } },
@@ -161,7 +227,9 @@ describe('ScriptedModel', () => {
       const { response, events } = await streamed(new ScriptedModel([{ output: items, chunk }]));
       assertResponseStream(events);
       expect(response.output).toEqual(items);
-      expect(events.map((event) => ('delta' in event ? event.delta : '')).join('')).toContain('a 😀 b');
+      expect(
+        events.map((event) => ('delta' in event && typeof event.delta === 'string' ? event.delta : '')).join(''),
+      ).toContain('a 😀 b');
       expect(events.some((event) => 'delta' in event && event.delta === '\ud83d')).toBe(false);
     }
     const unknown = new ScriptedModel([{ output: [{ type: 'computer_call', id: 'x' } as never] }]);
@@ -169,8 +237,13 @@ describe('ScriptedModel', () => {
   });
 
   it('stops on abort: before the call, while it waits, between events [MODEL-120, 121, 1108]', async () => {
-    const model = new ScriptedModel([{ output: 'a', delayMs: 60_000 }, { output: 'a b c', chunk: 'word', delayMs: 0 }]);
-    await expect(model.getResponse(modelRequest({ signal: AbortSignal.abort() }))).rejects.toBeInstanceOf(RunAbortedError);
+    const model = new ScriptedModel([
+      { output: 'a', delayMs: 60_000 },
+      { output: 'a b c', chunk: 'word', delayMs: 0 },
+    ]);
+    await expect(model.getResponse(modelRequest({ signal: AbortSignal.abort() }))).rejects.toBeInstanceOf(
+      RunAbortedError,
+    );
     expect(model.calls).toHaveLength(0);
     const waiting = new AbortController();
     const pending = model.getResponse(modelRequest({ signal: waiting.signal }));
@@ -198,7 +271,7 @@ describe('ScriptedModel', () => {
     const first = model.streamResponse(modelRequest());
     await first.next();
     setTimeout(() => (seen = events), 0);
-    for await (const _event of first) events += 1;
+    for await (const _ of first) events += 1;
     expect(seen).toBeGreaterThan(-1);
     expect(seen).toBeLessThan(events);
   });
@@ -208,7 +281,10 @@ describe('ScriptedModel', () => {
     const remove = addTraceProcessor({ onSpanEnd: (span) => void spans.push(span) });
     try {
       await withTrace('t', async () => {
-        const model = new ScriptedModel(['Hi.', 'Hi.', new TypeError('secret'), new TypeError('secret'), 'Hi.'], { trace: true, usage: { inputTokens: 2 } });
+        const model = new ScriptedModel(['Hi.', 'Hi.', new TypeError('secret'), new TypeError('secret'), 'Hi.'], {
+          trace: true,
+          usage: { inputTokens: 2 },
+        });
         await model.getResponse(modelRequest({ tracing: 'enabled', systemInstructions: 'Be.' }));
         await streamed(model, modelRequest({ tracing: 'enabled_without_data' }));
         await expect(model.getResponse(modelRequest({ tracing: 'enabled' }))).rejects.toThrow('secret');
@@ -221,7 +297,12 @@ describe('ScriptedModel', () => {
     }
     expect(spans.map((span) => span.type)).toEqual(['generation', 'generation', 'generation', 'generation']);
     const wire = spans.map((span) => span.toJSON());
-    expect(wire[0]?.span_data).toMatchObject({ model: 'scripted', input: [{ role: 'system', content: 'Be.' }, { role: 'user' }], output: [{ type: 'message' }], usage: { requests: 1, input_tokens: 2 } });
+    expect(wire[0]?.span_data).toMatchObject({
+      model: 'scripted',
+      input: [{ role: 'system', content: 'Be.' }, { role: 'user' }],
+      output: [{ type: 'message' }],
+      usage: { requests: 1, input_tokens: 2 },
+    });
     expect(wire[1]?.span_data).toMatchObject({ input: null, output: null, usage: { input_tokens: 2 } });
     expect(wire[2]?.error).toEqual({ message: 'Error', data: { name: 'TypeError', message: 'secret' } });
     expect(JSON.stringify(wire[3])).not.toContain('secret');

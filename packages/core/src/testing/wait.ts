@@ -1,4 +1,4 @@
-import { throwIfAborted } from '../models/abort.ts';
+import { abortError } from '../models/abort.ts';
 
 /** Waits, at least until the next task of the event loop; on abort it rejects at once. */
 export function delay(ms: number, signal?: AbortSignal): Promise<void> {
@@ -6,12 +6,8 @@ export function delay(ms: number, signal?: AbortSignal): Promise<void> {
     const end = (): void => {
       clearTimeout(timer);
       signal?.removeEventListener('abort', end);
-      try {
-        throwIfAborted(signal);
-        resolve();
-      } catch (error) {
-        reject(error);
-      }
+      if (signal?.aborted) reject(abortError(signal));
+      else resolve();
     };
     const timer = setTimeout(end, ms);
     signal?.addEventListener('abort', end, { once: true });

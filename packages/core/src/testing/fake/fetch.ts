@@ -12,7 +12,7 @@ export async function readRequest(
   signal: AbortSignal | undefined;
 }> {
   // Requests of other realms and strings alike.
-  const request = new Request(input as string, init);
+  const request = new Request(input, init);
   return {
     method: request.method,
     url: new URL(request.url),

@@ -86,11 +86,12 @@ export class ResponseStore {
     return found;
   }
 
-  #before(id: unknown): readonly object[] {
-    if (id === undefined || id === null) return [];
-    const found = this.#stored.get(String(id));
+  #before(given: unknown): readonly object[] {
+    if (given === undefined || given === null) return [];
+    const id = typeof given === 'string' ? given : JSON.stringify(given);
+    const found = this.#stored.get(id);
     if (found === undefined)
-      throw new ApiRefusal(`Previous response with id '${String(id)}' not found.`, {
+      throw new ApiRefusal(`Previous response with id '${id}' not found.`, {
         param: 'previous_response_id',
         code: 'previous_response_not_found',
       });
@@ -104,7 +105,7 @@ export class ResponseStore {
       items,
       tools: tools.map((tool) => ({
         name: String(tool['name']),
-        description: String(tool['description'] ?? ''),
+        description: typeof tool['description'] === 'string' ? tool['description'] : '',
         parameters: (tool['parameters'] ?? {}) as Body,
       })),
       toolChoice: body['tool_choice'],

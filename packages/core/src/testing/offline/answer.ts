@@ -28,8 +28,8 @@ function sentence(call: MadeCall): string {
   if (/^\s*(?:an )?error|not approved|rejected|denied|declined/iu.test(call.output))
     return ended(`I could not ${what}: ${call.output}`);
   const value = json(call.output);
-  if (typeof value !== 'object' || value === null)
-    return ended(value === undefined ? call.output : `${what}: ${String(value)}`);
+  if (value === undefined) return ended(call.output);
+  if (typeof value !== 'object' || value === null) return ended(`${what}: ${call.output}`);
   const told = ended(describe(value));
   if (!wordsOf(call.name).some((word) => READ_WORDS.has(word))) return `Done (${what}): ${told}`;
   return Array.isArray(value) ? capital(told) : about(what, value as Record<string, unknown>);
@@ -53,7 +53,8 @@ export function describe(value: unknown): string {
     const shown = value.slice(0, 5).map(describe).join('; ');
     return value.length === 0 ? 'nothing was found' : `${value.length} found: ${shown}${value.length > 5 ? '; …' : ''}`;
   }
-  if (typeof value !== 'object' || value === null) return value === null ? 'none' : String(value);
+  if (typeof value === 'string') return value;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'none';
   return Object.entries(value)
     .filter(([, member]) => member !== null && member !== undefined && member !== '')
     .map(([key, member]) =>

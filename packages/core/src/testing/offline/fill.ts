@@ -173,7 +173,11 @@ class Text {
 
   #option(options: readonly unknown[]): unknown {
     const words = new Set(wordsOf(this.#left).flatMap(meanings));
-    return options.find((option) => option !== null && wordsOf(String(option)).every((word) => words.has(word)));
+    return options.find(
+      (option) =>
+        option !== null &&
+        wordsOf(typeof option === 'string' ? option : JSON.stringify(option)).every((word) => words.has(word)),
+    );
   }
 
   #list(name: string, schema: Schema): unknown[] | undefined {

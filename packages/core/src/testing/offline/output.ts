@@ -16,7 +16,7 @@ export function fillOutput(schema: JsonSchema, story: Story, answer: string): st
     known,
     freeText: false,
   }).value;
-  return JSON.stringify(complete(schema as Schema, schema as Schema, filled, answer));
+  return JSON.stringify(complete(schema, schema, filled, answer));
 }
 
 function complete(of: Schema, root: Schema, value: unknown, answer: string): unknown {

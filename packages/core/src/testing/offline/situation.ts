@@ -94,7 +94,7 @@ function contentText(content: unknown): string {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return '';
   return content
-    .map((part: Item) => part['text'] ?? part['refusal'] ?? '')
+    .map((part: Item) => [part['text'], part['refusal']].find((text) => typeof text === 'string') ?? '')
     .join(' ')
     .trim();
 }
