@@ -26,7 +26,7 @@ test.for(['orders', 'conversations'] as const)(
   },
 );
 
-test('a locked file of orders is told to the customer and changes nothing', async () => {
+test('a locked file of orders stops the desk; what waited for an approval still waits', async () => {
   const folder = new DeskFolder(temporaryFolder());
   new Orders(folder.orders).close();
   await talk(folder, 'Refund order 1042\n');

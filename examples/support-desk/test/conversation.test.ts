@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
 import { OfflineModel, ScriptedModel } from '@agents/core/testing';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { converse } from '../src/conversation.ts';
@@ -143,6 +144,18 @@ test('something else may be said instead of trying again', async () => {
   const text = await visit(temporaryFolder(), ['Refund order 1042', 'Hello?'], undefined, { model });
   expect(text).toContain('Desk: Hello.');
   expect(text).not.toContain('Approve?');
+});
+
+test('a file of orders that is locked meanwhile is told to the model, and nothing is paid', async () => {
+  const path = temporaryFolder();
+  await visit(path, ['Refund order 1042']);
+  await using desk = await openDesk(path, { model: new OfflineModel({ notice: false }) });
+  using other = new DatabaseSync(desk.folder.orders);
+  other.exec('BEGIN IMMEDIATE');
+  const terminal = new FakeTerminal(['y']);
+  await converse(desk, terminal);
+  expect(terminal.text).toContain('← Error: The file is locked by another program; nothing was changed.');
+  expect(desk.orders.countRefunds('1042')).toBe(0);
 });
 
 test('a file of a run that cannot be read is put aside and the conversation goes on', async () => {
