@@ -102,7 +102,7 @@ describe('agents that only the order of discovery tells apart', () => {
         new Map([['f', { ...emptyRecord(), approved: true }]]),
       );
     record.currentAgent = twins[1];
-    const json = stateOf(record).toJSON() as {
+    const json = stateOf(record).toJSON() as unknown as {
       context: { function_tool_approvals: Members[] };
       current_agent: Members;
     };
@@ -154,7 +154,7 @@ describe('tool use', () => {
       start,
       minimalState('1.21', { current_agent: { name: 'A' }, tool_use_tracker: tracker }),
     );
-    const { toolUse } = recordOf(state as RunState);
+    const { toolUse } = recordOf(state);
     expect([toolUse.get(start), toolUse.get(second), toolUse.size]).toEqual([new Set(['f']), new Set(['g']), 2]);
     expect(state.toJSON()['tool_use_tracker']).toEqual({ A: ['f'], 'A#2': ['g'], Gone: ['h'] });
   });

@@ -39,7 +39,7 @@ class Broken {
 const state = (context: unknown): RunState =>
   stateOf(newRecord({ agent: desk, context, input: 'hello', maxTurns: 10 }));
 const written = (context: unknown, options: Parameters<RunState['toJSON']>[0] = {}): Members =>
-  (state(context).toJSON(options) as { context: Members }).context;
+  (state(context).toJSON(options) as unknown as { context: Members }).context;
 const meta = (members: Members): Members => ({
   original_type: 'mapping',
   serialized_via: 'mapping',
@@ -240,16 +240,18 @@ describe('the context of a restored run', () => {
 
   test('still needs help when it is written again as it was, and not when it was replaced', async () => {
     const state = await RunState.fromJSON(desk, helpless());
-    expect((state.toJSON() as { context: Members }).context['context_meta']).toEqual(custom('asdict', 'Account'));
+    expect((state.toJSON() as unknown as { context: Members }).context['context_meta']).toEqual(
+      custom('asdict', 'Account'),
+    );
     contextInternals(state.context).value = { tenant: 't1' };
-    expect((state.toJSON() as { context: Members }).context['context_meta']).toEqual(meta({}));
+    expect((state.toJSON() as unknown as { context: Members }).context['context_meta']).toEqual(meta({}));
   });
 
   test('the input of an agent tool survives unless the context is replaced [STATE-386]', async () => {
     const json = changed(source(), 'context.tool_input', { question: [1, 'é'] });
     const state = await RunState.fromJSON(desk, json);
     expect(state.context.toolInput).toEqual({ question: [1, 'é'] });
-    expect((state.toJSON() as { context: Members }).context['tool_input']).toEqual({ question: [1, 'é'] });
+    expect((state.toJSON() as unknown as { context: Members }).context['tool_input']).toEqual({ question: [1, 'é'] });
     expect((await RunState.fromJSON(desk, json, { context: {} })).context.toolInput).toBeUndefined();
   });
 
@@ -280,7 +282,7 @@ describe('the context of a restored run', () => {
       inputTokensDetails: { cachedTokens: 3, cacheWriteTokens: 0 },
       outputTokensDetails: { reasoningTokens: 0 },
     });
-    const again = (state.toJSON() as { context: { usage: Members } }).context.usage;
+    const again = (state.toJSON() as unknown as { context: { usage: Members } }).context.usage;
     expect(again['input_tokens_details']).toEqual([{ cached_tokens: 3, cache_write_tokens: 0, audio: 1 }]);
     expect((again['request_usage_entries'] as Members[])[0]).toMatchObject({
       input_tokens_details: { cached_tokens: 3, cache_write_tokens: 0, audio: 1 },
@@ -327,7 +329,7 @@ describe('decisions in the JSON', () => {
       request,
       server[0],
     ]);
-    const again = (await RunState.fromJSON(desk, json)).toJSON() as { context: Members };
+    const again = (await RunState.fromJSON(desk, json)).toJSON() as unknown as { context: Members };
     expect(again.context['hosted_mcp_approvals']).toEqual([...server, request, query]);
     expect((await approvalsOf({ ...json, $schemaVersion: '1.13' })).hosted).toEqual([]);
   });

@@ -20,7 +20,7 @@ import type { JsonObject, JsonValue } from '../items/wire.ts';
 import { approvalInternals, ToolApprovalItem } from '../state/decisions.ts';
 import type { ToolLookupKey } from '../state/record.ts';
 import type { AgentGraph } from './agents.ts';
-import { compact, isObject, own } from './json.ts';
+import { isObject, own } from './json.ts';
 import type { Json } from './json.ts';
 import { plainJson } from './plain.ts';
 
@@ -39,12 +39,12 @@ export class ItemWriter {
   write(item: RunItem): JsonObject {
     let json = this.#written.get(item);
     if (json === undefined) {
-      json = compact({
+      json = {
         type: item.type,
         raw_item: item.rawItem as unknown as JsonObject,
         agent: this.#graph.ref(item.agent),
         ...factsOf(item, this.#graph),
-      });
+      };
       this.#written.set(item, json);
     }
     return json;
@@ -92,20 +92,15 @@ function approvalFacts(item: ToolApprovalItem): Json {
   };
 }
 
-const originNames = {
-  mcpServerName: 'mcp_server_name',
-  agentName: 'agent_name',
-  agentToolName: 'agent_tool_name',
-} as const;
-
 function writeOrigin(origin: ToolOrigin | undefined): JsonObject | undefined {
-  if (origin === undefined) return undefined;
-  const json: Json = { type: origin.type };
-  for (const [name, key] of Object.entries(originNames)) {
-    const value = (origin as unknown as Record<string, unknown>)[name];
-    if (typeof value === 'string') json[key] = value;
+  switch (origin?.type) {
+    case 'mcp':
+      return { type: 'mcp', mcp_server_name: origin.mcpServerName };
+    case 'agent_as_tool':
+      return { type: 'agent_as_tool', agent_name: origin.agentName, agent_tool_name: origin.agentToolName };
+    default:
+      return origin && { type: origin.type };
   }
-  return json;
 }
 
 function isEmpty(data: JsonObject | undefined): boolean {
@@ -250,19 +245,29 @@ function isValidOutput(raw: JsonObject): boolean {
   }
 }
 
+const functionOrigin: ToolOrigin = Object.freeze({ type: 'function' });
+
 function readOrigin(json: JsonObject, raw: JsonObject): ToolOrigin | undefined {
   const origin = own(json, 'tool_origin');
   if (!isObject(origin)) return undefined;
-  const type = own(origin, 'type');
-  const read: Json = { type };
-  for (const [name, key] of Object.entries(originNames)) read[name] = text(origin, key);
-  // Python does not write the name on the server; that of the call is it unless the server's tools have a prefix.
-  if (type === 'mcp') read['mcpToolName'] = text(raw, 'name') ?? '';
-  const known =
-    type === 'function' ||
-    (type === 'mcp' && read['mcpServerName'] !== undefined) ||
-    (type === 'agent_as_tool' && read['agentName'] !== undefined);
-  return known ? (compact(read) as unknown as ToolOrigin) : undefined;
+  const agentName = text(origin, 'agent_name');
+  const agentToolName = text(origin, 'agent_tool_name');
+  const mcpServerName = text(origin, 'mcp_server_name');
+  switch (own(origin, 'type')) {
+    case 'function':
+      return functionOrigin;
+    case 'mcp':
+      // Python does not write the name on the server; that of the call is it unless the server's tools have a prefix.
+      return mcpServerName === undefined
+        ? undefined
+        : { type: 'mcp', mcpServerName, mcpToolName: text(raw, 'name') ?? '' };
+    case 'agent_as_tool':
+      return agentName === undefined
+        ? undefined
+        : { type: 'agent_as_tool', agentName, agentToolName: agentToolName ?? '' };
+    default:
+      return undefined;
+  }
 }
 
 export function readLookupKey(json: JsonValue | undefined): ToolLookupKey | undefined {

@@ -14,7 +14,8 @@ export function isObject(value: unknown): value is JsonObject {
 
 /** An own member; what a prototype has is never seen. */
 export function own(object: JsonObject, key: string): JsonValue | undefined {
-  return Object.hasOwn(object, key) ? object[key] : undefined;
+  const value = object[key];
+  return value !== undefined && Object.hasOwn(object, key) ? value : undefined;
 }
 
 /** `path` is made of the format's own names and of positions, never of what the payload holds. */
@@ -183,12 +184,14 @@ export function equalJson(a: unknown, b: unknown): boolean {
       Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((member, i) => equalJson(member, b[i]))
     );
   }
-  const keys = Object.keys(a);
-  if (keys.length !== Object.keys(b).length) return false;
-  return keys.every(
-    (key) =>
-      Object.hasOwn(b, key) && equalJson((a as Record<string, unknown>)[key], (b as Record<string, unknown>)[key]),
-  );
+  let more = 0;
+  // What `b` inherits under a name equals nothing that JSON can hold.
+  for (const key in a) {
+    if (!equalJson((a as Record<string, unknown>)[key], (b as Record<string, unknown>)[key])) return false;
+    more++;
+  }
+  for (const _ in b) more--;
+  return more === 0;
 }
 
 /** Counts bytes only where the number of characters does not decide. */

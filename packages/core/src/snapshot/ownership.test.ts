@@ -18,7 +18,7 @@ beforeEach(() => {
 afterEach(() => resetAll());
 
 const restore = async (json: Members, agent: Parameters<typeof RunState.fromJSON>[0] = desk): Promise<StateRecord> =>
-  recordOf((await RunState.fromJSON(agent, json)) as RunState);
+  recordOf(await RunState.fromJSON<unknown, unknown>(agent, json));
 const key = 'current_response_generated_item_ownership';
 const item = (type: string, raw: Members): Members => ({ type, raw_item: raw, agent: { name: 'Desk' } });
 
@@ -191,7 +191,7 @@ describe('what is written', () => {
     const record = await restore(pythonState('a4_gated_and_free_calls.json'));
     const keyOf = async (change: (copy: StateRecord) => void): Promise<unknown> => {
       const state = await RunState.fromJSON(desk, pythonState('a4_gated_and_free_calls.json'));
-      change(recordOf(state as RunState));
+      change(recordOf(state));
       return (state.toJSON() as Members)[key];
     };
     expect(record.generatedItems).toHaveLength(5);

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Agent } from '../agent/agent.ts';
 import { configureLogging } from '../base/logger.ts';
@@ -53,7 +53,7 @@ function recordFrom(script: Script): StateRecord {
   const record = newRecord({
     agent: desk,
     context: script.context,
-    input: script.input as never,
+    input: script.input,
     maxTurns: script.maxTurns,
     reasoningItemIdPolicy: script.policy,
     sessionId: script.sessionId,
@@ -97,7 +97,7 @@ function recordFrom(script: Script): StateRecord {
           { type: 'function_call_output', call_id: raw.call_id, output: JSON.stringify(output) },
           { output, toolOrigin: { type: 'function' } },
         );
-      const item = new ToolApprovalItem(desk, raw as never, {
+      const item = new ToolApprovalItem(desk, raw, {
         lookupKey: { kind: 'bare', name: raw.name },
         toolOrigin: { type: 'function' },
         createdAt: '2026-01-01T00:00:00.000Z',
@@ -207,13 +207,9 @@ describe('any text', { timeout }, () => {
         let at = state as unknown as { [key: string]: unknown };
         for (const key of path.slice(0, -1)) at = at[key] as typeof at;
         at[path.at(-1) ?? ''] = replacement;
-        let restored: RunState;
-        try {
-          restored = (await RunState.fromJSON(desk, state)) as RunState;
-        } catch (error) {
-          expect(error).toBeInstanceOf(AgentsError);
-          return;
-        }
+        const restored: unknown = await RunState.fromJSON(desk, state).catch((error: unknown) => error);
+        if (restored instanceof AgentsError) return;
+        if (!(restored instanceof RunState)) throw restored;
         // What was skipped may be found again by what is left of it, once.
         const text = (await RunState.fromString(desk, restored.toString())).toString();
         expect((await RunState.fromString(desk, text)).toString()).toBe(text);

@@ -9,7 +9,7 @@ import { recordOf, RunState } from './run-state.ts';
 const desk = new Agent({ name: 'Desk' });
 
 afterEach(() => {
-  expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+  if ('polluted' in {}) throw new Error('Object.prototype was changed');
   resetAll();
 });
 

@@ -57,6 +57,9 @@ function mergedDetails(details: JsonValue | undefined, extras: JsonObject): Json
 function detailsExtras(details: JsonValue | undefined, names: readonly string[]): JsonObject | undefined {
   const object: unknown = Array.isArray(details) ? details[0] : details;
   if (!isObject(object)) return undefined;
-  const extras = Object.entries(object).filter(([key]) => !names.includes(key));
-  return extras.length === 0 ? undefined : Object.fromEntries(extras);
+  for (const key in object) {
+    if (!names.includes(key))
+      return Object.fromEntries(Object.entries(object).filter(([other]) => !names.includes(other)));
+  }
+  return undefined;
 }
