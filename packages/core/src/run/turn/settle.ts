@@ -9,6 +9,7 @@ import type { Pass } from './pass.ts';
 import { toolOutputText } from '../../agent/tool-output.ts';
 import { ModelBehaviorError, ModelRefusalError, UserError, withoutRunData } from '../../base/errors.ts';
 import { getLogger } from '../../base/logger.ts';
+import { contextInternals } from '../../state/context.ts';
 
 const runAgain: Step = { type: 'run_again' };
 
@@ -32,7 +33,10 @@ function stillWaiting(pass: Pass): Extract<Step, { type: 'interruption' }>['inte
   const { step } = pass.record;
   const earlier = step.type === 'interruption' ? step.interruptions : [];
   const own = new Set(pass.calls.map(({ call }) => call.call_id));
-  return [...pass.waiting(), ...earlier.filter((item) => item.agent !== pass.agent || !own.has(item.callId))];
+  const { ledger } = contextInternals(pass.record.context);
+  // A pass that failed after an output was committed left the item of that call behind.
+  const isOver = (callId: string): boolean => own.has(callId) || ledger.status(callId)?.completed === true;
+  return [...pass.waiting(), ...earlier.filter((item) => item.agent !== pass.agent || !isOver(item.callId))];
 }
 
 // ---- tools that end the run
