@@ -333,19 +333,20 @@ function defineError(
 /**
  * Puts a run's data on the error that leaves it, and returns what to throw: the same object, or an `AgentsError` with it
  * as `cause` when the thrown value can carry nothing (a primitive, a non-extensible object). Functions are called when
- * `runData` or `state` is first read, so freeze what they close over. An error that has data keeps it.
+ * `runData` or `state` is first read, so freeze what they close over. An error of ours that has data keeps it: it comes
+ * from a nested run, or is redacted. Objects of others may be thrown again and again; they carry the last run's.
  */
 export function attachRunData(error: unknown, source: RunDataSource): unknown {
-  if (attachData(error, source)) return error;
+  if (attachData(error, source, error instanceof AgentsError)) return error;
   const wrapped = new AgentsError('The run failed: something was thrown that is no extensible object; see `cause`.', {
     cause: error,
   });
-  attachData(wrapped, source);
+  attachData(wrapped, source, false);
   return wrapped;
 }
 
 /** Makes sure that the error never gets `runData` or `state` (RUN-1806); returns it. */
 export function withoutRunData<E extends object>(error: E): E {
-  attachData(error, { runData: undefined, state: undefined });
+  attachData(error, { runData: undefined, state: undefined }, true);
   return error;
 }

@@ -30,14 +30,14 @@ export function getRunErrorState(error: unknown): RunState | undefined {
 }
 
 /**
- * Puts the data on the error. Data that is there already stays: a nested run's error keeps the inner run's, a redacted
- * one has none. `false` when the thrown value can carry none (a primitive, a non-extensible object).
+ * Puts the data on the error. `keep`: data that is there already stays. `false` when the thrown value can carry none (a
+ * primitive, a non-extensible object).
  */
-export function attachData(error: unknown, source: RunDataSource): boolean {
+export function attachData(error: unknown, source: RunDataSource, keep: boolean): boolean {
   if ((typeof error !== 'object' || error === null) && typeof error !== 'function') return false;
   try {
-    if (attachedData(error) !== undefined) return true;
-    return Reflect.defineProperty(error, DATA, { value: lazily(source) });
+    if (keep && attachedData(error) !== undefined) return true;
+    return Reflect.defineProperty(error, DATA, { value: lazily(source), configurable: true });
   } catch {
     // A proxy may refuse in its own way.
     return false;
