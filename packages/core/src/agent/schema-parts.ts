@@ -53,29 +53,38 @@ export function jsonEqual(a: unknown, b: unknown): boolean {
   return keys.every((key) => Object.hasOwn(b, key) && jsonEqual((a as Json)[key], (b as Json)[key]));
 }
 
-/** One subschema of a schema: `holder[key]`, and how a path names the way to it. */
+/** One subschema of a schema, and how a path names the way to it. */
 export interface Part {
-  readonly holder: Json | unknown[];
-  readonly key: string | number;
   readonly step: string;
   readonly schema: unknown;
 }
 
-const single = [
-  'items',
-  'additionalProperties',
-  'additionalItems',
-  'unevaluatedItems',
-  'unevaluatedProperties',
-  'contains',
-  'propertyNames',
-  'not',
-  'if',
-  'then',
-  'else',
-];
-const lists = ['anyOf', 'oneOf', 'allOf', 'prefixItems', 'items'];
-const maps = ['properties', '$defs', 'definitions', 'patternProperties', 'dependentSchemas'];
+/** What keywords hold: one schema, a list of them, or a map by names. */
+const holders: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    properties: 'map',
+    $defs: 'map',
+    definitions: 'map',
+    patternProperties: 'map',
+    dependentSchemas: 'map',
+    anyOf: 'list',
+    oneOf: 'list',
+    allOf: 'list',
+    prefixItems: 'list',
+    items: 'one or list',
+    additionalProperties: 'one',
+    additionalItems: 'one',
+    unevaluatedItems: 'one',
+    unevaluatedProperties: 'one',
+    contains: 'one',
+    propertyNames: 'one',
+    not: 'one',
+    if: 'one',
+    then: 'one',
+    else: 'one',
+  }),
+);
+
 /** Where strict mode goes; the other keywords it does not know. */
 const strictKeywords = new Set([
   'properties',
@@ -88,35 +97,31 @@ const strictKeywords = new Set([
   'definitions',
 ]);
 
-const stepOf: Record<string, (key: string | number) => string> = {
-  properties: (key) => String(key),
-  items: (key) => (typeof key === 'number' ? `[${key}]` : '[]'),
-  prefixItems: (key) => `[${key}]`,
-  additionalProperties: () => '*',
-};
-
 /** The subschemas of one schema object; data (`enum`, `const`, `default`, `examples`) is none. */
 export function partsOf(node: Json, only?: 'strict'): Part[] {
   const parts: Part[] = [];
-  const add = (keyword: string, holder: Part['holder'], key: string | number, schema: unknown): void => {
-    const step =
-      stepOf[keyword]?.(key) ??
-      (holder === node ? keyword : typeof key === 'number' ? `${keyword}[${key}]` : `${keyword}.${key}`);
-    parts.push({ holder, key, step, schema });
-  };
-  const wanted = (keyword: string): boolean =>
-    Object.hasOwn(node, keyword) && (only === undefined || strictKeywords.has(keyword));
-  for (const keyword of maps) {
-    const map = node[keyword];
-    if (wanted(keyword) && isObject(map)) for (const key of Object.keys(map)) add(keyword, map, key, map[key]);
+  for (const keyword of Object.keys(node)) {
+    const kind = holders.get(keyword);
+    if (kind === undefined || (only && !strictKeywords.has(keyword))) continue;
+    const value = node[keyword];
+    if (kind === 'map') {
+      if (isObject(value))
+        for (const key of Object.keys(value)) parts.push({ step: stepTo(keyword, key), schema: value[key] });
+    } else if (kind !== 'one' && Array.isArray(value)) {
+      value.forEach((schema, key) => parts.push({ step: stepTo(keyword, key), schema }));
+    } else if (kind !== 'list') {
+      parts.push({ step: stepTo(keyword), schema: value });
+    }
   }
-  for (const keyword of lists) {
-    const list = node[keyword];
-    if (wanted(keyword) && Array.isArray(list)) list.forEach((entry, index) => add(keyword, list, index, entry));
-  }
-  for (const keyword of single)
-    if (wanted(keyword) && !Array.isArray(node[keyword])) add(keyword, node, keyword, node[keyword]);
   return parts;
+}
+
+function stepTo(keyword: string, key?: string | number): string {
+  if (keyword === 'properties') return String(key);
+  if (keyword === 'additionalProperties') return '*';
+  if (key === undefined) return keyword === 'items' ? '[]' : keyword;
+  if (typeof key === 'string') return `${keyword}.${key}`;
+  return keyword === 'items' || keyword === 'prefixItems' ? `[${key}]` : `${keyword}[${key}]`;
 }
 
 /** `orders` + `[]` + `id` → `orders[].id`. */

@@ -1,6 +1,7 @@
 import type { JsonSchema } from './schema.ts';
 import type { Json } from './schema-parts.ts';
 import { UserError } from '../base/errors.ts';
+import { nodesOnCycles } from './cycles.ts';
 import { checkOptions } from '../base/options.ts';
 import {
   copySchema,
@@ -46,7 +47,7 @@ const annotations = new Set([
 
 const maxDepth = 100;
 const maxNodes = 100_000;
-/** Of the search for recursive definitions, which visits nodes again and again. */
+/** Of the search for recursive definitions, which visits nested ones several times. */
 const maxSearch = 1_000_000;
 
 const openRule = 'an object must declare all its members: strict mode takes no `additionalProperties` but false';
@@ -59,8 +60,8 @@ class StrictForm {
   readonly #rejectOpenObjects: boolean;
   readonly #visited: Set<Json> = new Set();
   readonly #kept: { ref: string; path: string }[] = [];
-  readonly #refsOf: Map<Json, readonly string[]> = new Map();
-  readonly #recursive: Map<string, boolean> = new Map();
+  /** Definitions that lead back to themselves; worked out when first asked. */
+  #recursive: ReadonlySet<Json> | undefined;
   #nodes = 0;
   #searched = 0;
 
@@ -115,7 +116,6 @@ class StrictForm {
     const isRoot = node === this.#out;
     const inlined = new Set<string>();
     for (;;) {
-      if (++this.#nodes > maxNodes) throw this.#error('', 'the schema is too large');
       if (Array.isArray(node['allOf']) && node['allOf'].length === 1) {
         this.#mergeSingle(node, node['allOf'][0], path);
         continue;
@@ -133,6 +133,7 @@ class StrictForm {
         for (const key of siblings) delete node[key];
         return;
       }
+      if (++this.#nodes > maxNodes) throw this.#error('', 'the schema is too large');
       delete node['$ref'];
       const copy = copySchema(target, this.#where);
       for (const key of Object.keys(copy)) if (!Object.hasOwn(node, key)) setOwn(node, key, copy[key]);
@@ -183,38 +184,20 @@ class StrictForm {
 
   /** Whether inlining this definition would never end: from it, references lead back to it. */
   #isRecursive(ref: string): boolean {
-    const known = this.#recursive.get(ref);
-    if (known !== undefined) return known;
-    const target = this.#resolve(ref, '');
-    const seen = new Set<Json>();
-    const queue = [target];
-    let recursive = false;
-    for (let node = queue.pop(); node && !recursive; node = queue.pop()) {
-      for (const next of this.#refsBelow(node)) {
-        if (++this.#searched > maxSearch) throw this.#error('', 'the schema is too large');
-        const to = this.#resolve(next, '');
-        if (to === target) recursive = true;
-        if (!seen.has(to)) queue.push(to);
-        seen.add(to);
-      }
-    }
-    this.#recursive.set(ref, recursive);
-    return recursive;
+    this.#recursive ??= nodesOnCycles(this.#targetsBelow(this.#source), (target) => this.#targetsBelow(target));
+    return this.#recursive.has(this.#resolve(ref, ''));
   }
 
-  #refsBelow(node: Json): readonly string[] {
-    let refs = this.#refsOf.get(node);
-    if (refs) return refs;
-    const found = new Set<string>();
+  /** What the references in a schema, itself included, point to. */
+  #targetsBelow(node: Json): ReadonlySet<Json> {
+    const targets = new Set<Json>();
     const queue = [node];
     for (let at = queue.pop(); at; at = queue.pop()) {
       if (++this.#searched > maxSearch) throw this.#error('', 'the schema is too large');
-      if (typeof at['$ref'] === 'string') found.add(at['$ref']);
+      if (typeof at['$ref'] === 'string') targets.add(this.#resolve(at['$ref'], ''));
       for (const part of partsOf(at)) if (isObject(part.schema)) queue.push(part.schema);
     }
-    refs = [...found];
-    this.#refsOf.set(node, refs);
-    return refs;
+    return targets;
   }
 
   /** A reference whose chain of mere aliases returns to itself means nothing. */
