@@ -89,7 +89,9 @@ export async function unhandledDuring(work: () => Promise<void> | void): Promise
 }
 
 /** A result of either form, after a stream was read to its end. */
-export async function resultOf<C, O>(run: Promise<RunResult<C, O>> | RunResultStreaming<C, O>): Promise<RunResult<C, O>> {
+export async function resultOf<C, O>(
+  run: Promise<RunResult<C, O>> | RunResultStreaming<C, O>,
+): Promise<RunResult<C, O>> {
   if (run instanceof Promise) return await run;
   for await (const _ of run);
   return await run.completed;

@@ -7,9 +7,15 @@ import { effectTool, kindsOf, PlainSession, rejection, user } from '../../test/r
 import { symmetry } from '../../test/symmetry.ts';
 
 /** What is sent to the model in a call of the script. */
-const inputOf = (model: ScriptedModel, call: number): readonly AgentInputItem[] => model.calls[call]?.request.input ?? [];
+const inputOf = (model: ScriptedModel, call: number): readonly AgentInputItem[] =>
+  model.calls[call]?.request.input ?? [];
 
-const call = (id: string, name = 't'): AgentInputItem => ({ type: 'function_call', call_id: id, name, arguments: '{}' });
+const call = (id: string, name = 't'): AgentInputItem => ({
+  type: 'function_call',
+  call_id: id,
+  name,
+  arguments: '{}',
+});
 const output = (id: string): AgentInputItem => ({ type: 'function_call_output', call_id: id, output: 'ok' });
 
 bothForms((runForm, form) => {
@@ -42,7 +48,9 @@ bothForms((runForm, form) => {
     it('stores nothing when nothing was sent [RUN-1602]', async () => {
       const session = new PlainSession();
       const failing = (options: Partial<ConstructorParameters<typeof Agent>[0]>, more: RunOptions = {}) =>
-        rejection(runForm(new Agent({ name: 'A', model: new ScriptedModel(['x']), ...options }), 'x', { session, ...more }));
+        rejection(
+          runForm(new Agent({ name: 'A', model: new ScriptedModel(['x']), ...options }), 'x', { session, ...more }),
+        );
       const boom = (): never => {
         throw new Error('boom');
       };
@@ -58,16 +66,23 @@ bothForms((runForm, form) => {
       const down = new Error('down');
       const session = new PlainSession();
       const model = new ScriptedModel([toolCall('t'), down]);
-      expect(await rejection(runForm(new Agent({ name: 'A', model, tools: [effectTool('t', [])] }), 'x', { session }))).toBe(down);
+      expect(
+        await rejection(runForm(new Agent({ name: 'A', model, tools: [effectTool('t', [])] }), 'x', { session })),
+      ).toBe(down);
       expect(session.kinds).toBe('u fc fco');
-      expect(await rejection(runForm(new Agent({ name: 'A', model: new ScriptedModel([down]) }), 'y', { session }))).toBe(down);
+      expect(
+        await rejection(runForm(new Agent({ name: 'A', model: new ScriptedModel([down]) }), 'y', { session })),
+      ).toBe(down);
       expect(session.kinds).toBe('u fc fco u');
     });
 
     it('stores all calls of a pausing turn with the outputs that exist, and on the resume the rest; the history is not read again [RUN-1603, SESS-082]', async () => {
       const session = new PlainSession();
       const gated = effectTool('gated', [], { needsApproval: true });
-      const model = new ScriptedModel([[toolCall('gated', {}, { callId: 'g' }), toolCall('t', {}, { callId: 'f' })], 'done']);
+      const model = new ScriptedModel([
+        [toolCall('gated', {}, { callId: 'g' }), toolCall('t', {}, { callId: 'f' })],
+        'done',
+      ]);
       const agent = new Agent({ name: 'A', model, tools: [gated, effectTool('t', [])] });
       const paused = await runForm(agent, 'x', { session });
       expect(session.log.slice(1)).toEqual(['add[u]', 'add[fc fc fco]']);
@@ -83,7 +98,11 @@ bothForms((runForm, form) => {
     it('goes on in another process with another object over the same store: each call and output once, in order [SESS#2, STATE-302, W3]', async () => {
       const before = new PlainSession('chat');
       const gated = effectTool('gated', [], { needsApproval: true });
-      const paused = await runForm(new Agent({ name: 'A', model: new ScriptedModel([toolCall('gated', {}, { callId: 'g' })]), tools: [gated] }), 'x', { session: before });
+      const paused = await runForm(
+        new Agent({ name: 'A', model: new ScriptedModel([toolCall('gated', {}, { callId: 'g' })]), tools: [gated] }),
+        'x',
+        { session: before },
+      );
       const text = paused.toState().toString();
 
       const effects: string[] = [];
@@ -134,11 +153,19 @@ bothForms((runForm, form) => {
   });
 
   describe(`the input callback (${form})`, () => {
-    const steps = (answers: readonly string[], callback: SessionInputCallback, items: readonly AgentInputItem[] = []) => {
+    const steps = (
+      answers: readonly string[],
+      callback: SessionInputCallback,
+      items: readonly AgentInputItem[] = [],
+    ) => {
       const session = new PlainSession('s', items);
       const model = new ScriptedModel(answers);
       const agent = new Agent({ name: 'A', model });
-      return { session, model, go: (input: string) => runForm(agent, input, { session, sessionInputCallback: callback }) };
+      return {
+        session,
+        model,
+        go: (input: string) => runForm(agent, input, { session, sessionInputCallback: callback }),
+      };
     };
 
     it('may turn the history round: only new items are stored [SESS#20, SESS-064, 067]', async () => {
@@ -159,7 +186,11 @@ bothForms((runForm, form) => {
     });
 
     it('may rebuild everything: only what is new is stored [SESS#22, SESS-067]', async () => {
-      const { session, model, go } = steps(['a'], async (history, input) => [...history, ...input].map((item) => structuredClone(item)), [user('old'), call('c'), output('c')]);
+      const { session, model, go } = steps(
+        ['a'],
+        async (history, input) => [...history, ...input].map((item) => structuredClone(item)),
+        [user('old'), call('c'), output('c')],
+      );
       await go('new');
       expect(kindsOf(inputOf(model, 0))).toBe('u fc fco u');
       expect(session.log).toEqual(['get', 'add[u]', 'add[m]']);
@@ -189,7 +220,9 @@ bothForms((runForm, form) => {
     };
 
     it('drops from the request an output whose call the limit cut off; the store keeps it [SESS#24, SESS-074]', async () => {
-      const { session, sent } = await go([user('old'), call('c'), output('c'), user('later')], 'x', { sessionSettings: { limit: 2 } });
+      const { session, sent } = await go([user('old'), call('c'), output('c'), user('later')], 'x', {
+        sessionSettings: { limit: 2 },
+      });
       expect(sent).toEqual([user('later'), user('x')]);
       expect(session.kinds).toBe('u fc fco u u m');
     });
@@ -200,13 +233,18 @@ bothForms((runForm, form) => {
     });
 
     it('drops from the request a call of the history without output, and the reasoning before it [SESS#26, SESS-071, 073]', async () => {
-      const { session, sent } = await go([user('old'), reasoning('why') as AgentInputItem, call('c')], 'x');
+      const { session, sent } = await go([user('old'), reasoning('why'), call('c')], 'x');
       expect(sent).toEqual([user('old'), user('x')]);
       expect(session.kinds).toBe('u reasoning fc u m');
     });
 
     it('sends and stores a pending call that is new [SESS#27, SESS-071]', async () => {
-      const pending = { type: 'shell_call', call_id: 'sh', action: { commands: ['ls'] }, status: 'in_progress' } as unknown as AgentInputItem;
+      const pending = {
+        type: 'shell_call',
+        call_id: 'sh',
+        action: { commands: ['ls'] },
+        status: 'in_progress',
+      } as unknown as AgentInputItem;
       const { session, sent } = await go([user('old')], [user('x'), pending]);
       expect(sent).toEqual([user('old'), user('x'), pending]);
       expect(session.items.slice(1, 3)).toEqual([user('x'), pending]);
@@ -218,7 +256,11 @@ describe('both forms', () => {
   it('write the same, message turns and tool turns alike [RUN#71, RUN-002]', async () => {
     const { plain } = await symmetry({
       setUp: ({ session, hooks }) => ({
-        agent: new Agent({ name: 'A', model: new ScriptedModel([[text('wait'), reasoning('hm'), toolCall('t'), toolCall('t')], 'done']), tools: [effectTool('t', [])] }),
+        agent: new Agent({
+          name: 'A',
+          model: new ScriptedModel([[text('wait'), reasoning('hm'), toolCall('t'), toolCall('t')], 'done']),
+          tools: [effectTool('t', [])],
+        }),
         input: 'x',
         options: { session: session('s'), hooks },
       }),
