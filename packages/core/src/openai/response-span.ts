@@ -1,6 +1,6 @@
 import type { OpenAI } from 'openai';
 import type { ResponseStreamEvent } from '../items/wire.ts';
-import type { ModelRequest, ResponseMetadata, Usage } from '../models/model.ts';
+import type { ModelRequest, Usage } from '../models/model.ts';
 import { failModelSpan, showsData, startModelSpan, streamInSpan, usageToTrace } from '../models/span.ts';
 import { addDetails, finishItem } from '../tracing/lifecycle.ts';
 import { runInScope } from '../tracing/scope.ts';
@@ -8,7 +8,7 @@ import type { ModelCallDetails, Span } from '../tracing/types.ts';
 import { isOfficial, urlOf } from './client.ts';
 
 type Response = Extract<ResponseStreamEvent, { type: 'response.completed' }>['response'];
-type ModelStream = AsyncGenerator<ResponseStreamEvent, ResponseMetadata>;
+type EventStream = AsyncGenerator<ResponseStreamEvent, void>;
 interface Call {
   readonly name: string;
   readonly client: OpenAI;
@@ -46,7 +46,7 @@ export class ResponseSpan {
   }
 
   /** The same for a stream. */
-  stream(events: ModelStream): AsyncGenerator<ResponseStreamEvent, ResponseMetadata | void> {
+  stream(events: EventStream): AsyncGenerator<ResponseStreamEvent, unknown> {
     return this.#span === undefined ? events : streamInSpan(this.#span, this.#failing(events));
   }
 
@@ -66,7 +66,7 @@ export class ResponseSpan {
       failModelSpan(this.#span, this.#request, this.#call.stream, error);
   }
 
-  async *#failing(events: ModelStream): ModelStream {
+  async *#failing(events: EventStream): EventStream {
     try {
       return yield* events;
     } catch (error) {

@@ -20,7 +20,6 @@ export interface OpenAIModelOptions {
   client?: OpenAI | undefined;
 }
 type Response = Extract<ResponseStreamEvent, { type: 'response.completed' }>['response'];
-type ModelStream = AsyncGenerator<ResponseStreamEvent, ResponseMetadata>;
 
 /**
  * A model of the Responses API, over HTTP. Errors of the client (`APIError` and the like) reach the caller as they are.
@@ -94,23 +93,18 @@ export class OpenAIResponsesModel implements Model {
   }
 
   async *#stream(request: ModelRequest): AsyncGenerator<ResponseStreamEvent, ResponseMetadata | void> {
-    throwIfAborted(request.signal);
+    const { signal } = request;
+    throwIfAborted(signal);
     const { body, options } = this.buildRequest(request, true);
     const client = this.#client();
     const span = new ResponseSpan(request, { name: this.#name, client, stream: true });
-    return yield* span.stream(this.#events(client, body, options, request, span));
-  }
-
-  async *#events(
-    client: OpenAI,
-    body: object,
-    options: object,
-    request: ModelRequest,
-    span: ResponseSpan,
-  ): ModelStream {
-    const { signal } = request;
-    const { stream, requestId } = await unlessAborted(signal, () => open(client, body, { ...options, signal }));
+    let requestId: string | null | undefined;
     let usage: Response['usage'];
+    const start = async (): Promise<ServerStream> => {
+      const opened = await openStream(client, body, { ...options, signal });
+      ({ requestId } = opened);
+      return opened.stream;
+    };
     const observer: StreamObserver = {
       ended: ({ response }) => {
         usage = response.usage;
@@ -118,7 +112,7 @@ export class OpenAIResponsesModel implements Model {
       },
       failed: (error) => span.fail(error),
     };
-    yield* readServerStream(stream, observer, signal);
+    yield* span.stream(readServerStream(start, observer, signal));
     return metadataOf(request, requestId, usage);
   }
 }
@@ -141,7 +135,7 @@ type PendingStream = PromiseLike<ServerStream> & {
 };
 
 /** Custom clients may give the bare stream, without what belongs to the HTTP answer. */
-async function open(client: OpenAI, body: object, options: object): Promise<OpenedStream> {
+async function openStream(client: OpenAI, body: object, options: object): Promise<OpenedStream> {
   const pending = client.responses.create(body as never, options) as unknown as PendingStream;
   const { data, request_id, response } =
     typeof pending.withResponse === 'function'

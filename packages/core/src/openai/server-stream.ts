@@ -21,19 +21,30 @@ export type TerminalEvent = Extract<
  * the client throws for an `error` event becomes that event again. The stream is closed once, without waiting.
  */
 export async function* readServerStream(
-  stream: ServerStream,
+  open: () => Promise<ServerStream>,
   observer: StreamObserver,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<ResponseStreamEvent, void> {
-  const iterator = stream[Symbol.asyncIterator]();
+  let iterator: AsyncIterator<ResponseStreamEvent> | undefined;
   let nextNumber = 0;
-  let open = true;
   try {
+    const source = (iterator = (await open())[Symbol.asyncIterator]());
     for (;;) {
-      const event = await nextEvent(iterator, nextNumber, () => (open = false));
-      // The client ends an aborted stream in silence.
-      if (signal?.aborted) throw abortError(signal);
-      if (event === undefined) throw truncated(nextNumber > 0);
+      let event: ResponseStreamEvent;
+      try {
+        const step = await source.next();
+        // The client ends an aborted stream in silence.
+        if (signal?.aborted) throw abortError(signal);
+        if (step.done === true) {
+          iterator = undefined;
+          throw truncated(nextNumber > 0);
+        }
+        event = step.value;
+      } catch (error) {
+        if (!isErrorEvent(error)) throw error;
+        iterator = undefined;
+        event = eventOf(error, nextNumber);
+      }
       nextNumber = typeof event.sequence_number === 'number' ? event.sequence_number + 1 : nextNumber + 1;
       const failure = failureOfEvent(event);
       if (isTerminal(event)) observer.ended(event);
@@ -41,33 +52,15 @@ export async function* readServerStream(
       yield event;
       if (failure !== undefined) throw failure;
       if (event.type === 'response.completed') {
-        open = false;
-        drain(iterator);
+        iterator = undefined;
+        drain(source);
         return;
       }
     }
   } catch (error) {
     throw signal?.aborted ? abortError(signal) : error;
   } finally {
-    if (open) close(iterator);
-  }
-}
-
-/** `undefined` at the end of the stream. `ended` is called when the iterator needs no closing any more. */
-async function nextEvent(
-  iterator: AsyncIterator<ResponseStreamEvent>,
-  number: number,
-  ended: () => void,
-): Promise<ResponseStreamEvent | undefined> {
-  try {
-    const step = await iterator.next();
-    if (step.done !== true) return step.value;
-    ended();
-    return undefined;
-  } catch (error) {
-    ended();
-    if (isErrorEvent(error)) return eventOf(error, number);
-    throw error;
+    if (iterator !== undefined) close(iterator);
   }
 }
 
