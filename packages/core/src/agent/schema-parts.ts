@@ -59,30 +59,26 @@ export interface Part {
   readonly schema: unknown;
 }
 
-/** What keywords hold: one schema, a list of them, or a map by names. */
+/** Keywords by what they hold: one schema, a list of them, or a map by names. */
+const keywords = {
+  map: ['properties', '$defs', 'definitions', 'patternProperties', 'dependentSchemas'],
+  list: ['anyOf', 'oneOf', 'allOf', 'prefixItems'],
+  'one or list': ['items'],
+  one: [
+    'additionalProperties',
+    'additionalItems',
+    'unevaluatedItems',
+    'unevaluatedProperties',
+    'contains',
+    'propertyNames',
+    'not',
+    'if',
+    'then',
+    'else',
+  ],
+};
 const holders: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    properties: 'map',
-    $defs: 'map',
-    definitions: 'map',
-    patternProperties: 'map',
-    dependentSchemas: 'map',
-    anyOf: 'list',
-    oneOf: 'list',
-    allOf: 'list',
-    prefixItems: 'list',
-    items: 'one or list',
-    additionalProperties: 'one',
-    additionalItems: 'one',
-    unevaluatedItems: 'one',
-    unevaluatedProperties: 'one',
-    contains: 'one',
-    propertyNames: 'one',
-    not: 'one',
-    if: 'one',
-    then: 'one',
-    else: 'one',
-  }),
+  Object.entries(keywords).flatMap(([kind, names]) => names.map((name) => [name, kind] as const)),
 );
 
 /** Where strict mode goes; the other keywords it does not know. */
