@@ -1,7 +1,9 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { sessionContract } from '../testing/contracts/session.ts';
+import { contentDigest } from './contract.ts';
 import type { SessionSettings } from './contract.ts';
+import { SessionItemError } from './errors.ts';
 import { MemorySession } from './memory.ts';
 
 /** Cases that cannot be run here are left out by name; any other must not be skipped. */
@@ -39,4 +41,53 @@ it('draws an id when none is given', () => {
   expect(new MemorySession().sessionId).toMatch(
     /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
   );
+});
+
+describe('options', () => {
+  it('are checked at once [SESS-005, 137, 171]', () => {
+    expect(() => new MemorySession('s', { item: [] } as never)).toThrow(/Unknown option 'item'.*'items'/);
+    expect(() => new MemorySession('s', { sessionSettings: { limit: 0.5 } })).toThrow(/whole number/);
+    expect(() => new MemorySession(' ')).toThrow(expect.objectContaining({ code: 'session_id_invalid' }));
+    expect(() => new MemorySession('s', { items: [{ a: 1n }] })).toThrow(SessionItemError);
+  });
+
+  it('give it initial items, which are copies', async () => {
+    const item = { role: 'user', content: 'x' };
+    const session = new MemorySession<object>('s', { items: [item] });
+    item.content = 'changed';
+    expect(await session.getItems()).toEqual([{ role: 'user', content: 'x' }]);
+  });
+});
+
+it('takes the digest of a wrapper that changes bytes [SESS-036]', async () => {
+  const session = new MemorySession<object>();
+  const encrypted = (token: string, digest: string) => ({
+    operationId: 'op',
+    transaction: { type: 'append_items' as const, items: [{ token }] },
+    [contentDigest]: digest,
+  });
+  await session.applyHistoryTransaction(encrypted('first', 'same'));
+  await session.applyHistoryTransaction(encrypted('second', 'same'));
+  expect(await session.getItems()).toEqual([{ token: 'first' }]);
+  await expect(session.applyHistoryTransaction(encrypted('first', 'other'))).rejects.toMatchObject({
+    code: 'session_operation_mismatch',
+  });
+});
+
+it('forgets operations after a day, but never the last 64 [SESS-034]', async () => {
+  vi.useFakeTimers();
+  try {
+    const session = new MemorySession<object>();
+    const append = (id: string) =>
+      session.applyHistoryTransaction({ operationId: id, transaction: { type: 'append_items', items: [{ id }] } });
+    for (let number = 0; number < 70; number++) await append(`op ${number}`);
+    vi.advanceTimersByTime(25 * 60 * 60 * 1000);
+    await append('op 70');
+    await append('op 7');
+    expect(await session.getItems()).toHaveLength(71);
+    await append('op 0');
+    expect(await session.getItems()).toHaveLength(72);
+  } finally {
+    vi.useRealTimers();
+  }
 });

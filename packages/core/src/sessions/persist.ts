@@ -45,7 +45,6 @@ export class SessionWriter {
   readonly #step: SessionStep;
   #tail: KnownTail | undefined;
   #sessionId: string | undefined;
-  #inFlight: Promise<void> | undefined;
 
   constructor(args: WriterArgs) {
     this.#session = args.session;
@@ -55,11 +54,6 @@ export class SessionWriter {
     this.#tail = args.tail;
     this.#sessionId = knownSessionId(args.session);
     this.#record.sessionId = this.#sessionId ?? this.#record.sessionId;
-  }
-
-  /** Ends, without rejecting, when the write that is going on now ends; an abort waits for it (SESS-016). */
-  get inFlight(): Promise<void> | undefined {
-    return this.#inFlight;
   }
 
   /** The turns that follow are written down in another record (a state that was passed in stands still, STATE-135). */
@@ -85,7 +79,7 @@ export class SessionWriter {
     // Staged before a session that gives its id only on request had been asked.
     if (owed?.sessionId === '' && id !== '') this.#record.pendingWrite = { ...owed, sessionId: id };
     const pending = this.#record.pendingWrite;
-    if (pending !== undefined && !isHeld(pending)) await this.#track(() => this.#write(pending));
+    if (pending !== undefined && !isHeld(pending)) await this.#write(pending);
   }
 
   /** What a turn adds to the history; approvals that wait are left out. */
@@ -103,14 +97,12 @@ export class SessionWriter {
     const persistedCount = record.persistedItemCount + batch.count;
     const pending = this.#pending(batch.items, { persistedCount, ...batchPosition(record) }, meta);
     if (meta.terminal === true) {
-      await this.#track(async () => {
-        await this.#append(pending);
-        this.#acknowledge(pending);
-      });
+      await this.#append(pending);
+      this.#acknowledge(pending);
       return;
     }
     record.pendingWrite = pending;
-    await this.#track(() => this.#write(pending));
+    await this.#write(pending);
   }
 
   /**
@@ -122,7 +114,7 @@ export class SessionWriter {
     const pending = this.#record.pendingWrite;
     if (pending === undefined) return;
     if (pending.sessionId !== (await this.#id())) throw wrongSession();
-    if (!isHeld(pending)) await this.#track(() => this.#settle(pending));
+    if (!isHeld(pending)) await this.#settle(pending);
   }
 
   async #settle(pending: PendingWrite): Promise<void> {
@@ -238,16 +230,4 @@ export class SessionWriter {
       foreign: {},
     };
   }
-
-  #track(work: () => Promise<void>): Promise<void> {
-    const done = work();
-    const settled = done.then(nothing, nothing).then(() => {
-      if (this.#inFlight === settled) this.#inFlight = undefined;
-    });
-    this.#inFlight = settled;
-    return done;
-  }
 }
-
-/** Whoever started the write gets its error. */
-function nothing(): void {}

@@ -1,0 +1,147 @@
+import { describe, expect, it, vi } from 'vitest';
+
+import type { HistoryOperation, Session } from '../../sessions/contract.ts';
+import { MemorySession } from '../../sessions/memory.ts';
+import type { SessionFixture } from './session.ts';
+import { sessionContract } from './session.ts';
+
+type Break = (session: MemorySession<object>) => Partial<Session<object> & Record<string, unknown>>;
+
+/** A store of memory sessions whose objects all have the same fault. */
+function brokenFixture(change: Break): SessionFixture {
+  const sessions = new Map<string, MemorySession<object>>();
+  return {
+    open(id, options) {
+      const inner = sessions.get(id) ?? new MemorySession<object>(id);
+      sessions.set(id, inner);
+      const limit = options?.sessionSettings?.limit;
+      const session = {
+        sessionId: id,
+        sessionSettings: options?.sessionSettings,
+        ...Object.fromEntries(METHODS.map((name) => [name, (inner[name] as () => unknown).bind(inner)])),
+        ...(typeof limit === 'number' && { getItems: (given: number = limit) => inner.getItems(given) }),
+        [Symbol.asyncDispose]: () => inner.close(),
+      };
+      Object.defineProperty(session, 'closed', { get: () => inner.closed });
+      return Object.assign(session, change(inner)) as unknown as Session<object>;
+    },
+  };
+}
+
+const METHODS = [
+  'getItems',
+  'addItems',
+  'popItem',
+  'clearSession',
+  'applyHistoryTransaction',
+  'readHistory',
+  'appendIfVersion',
+  'replaceHistory',
+  'ping',
+  'close',
+] as const;
+
+const later = () => Promise.resolve();
+const faults: Record<string, Break> = {
+  'ignores the limit': (session) => ({ getItems: () => session.getItems() }),
+  'reverses the order': (session) => ({
+    getItems: async (limit?: number) => (await session.getItems(limit)).toReversed(),
+  }),
+  'splits batches': (session) => ({
+    async addItems(items: readonly object[]) {
+      for (const item of items) {
+        await session.addItems([item]);
+        await later();
+      }
+    },
+  }),
+  'drops the last of a batch': (session) => ({
+    addItems: (items: readonly object[]) => session.addItems(items.length > 1 ? items.slice(0, -1) : items),
+  }),
+  'caches its history': (session) => {
+    let cached: object[] | undefined;
+    return {
+      getItems: async (limit?: number) =>
+        limit === undefined ? (cached ??= await session.getItems()) : await session.getItems(limit),
+      addItems: async (items: readonly object[]) => {
+        await session.addItems(items);
+        cached = undefined;
+      },
+    };
+  },
+  'returns references': (session) => {
+    const seen = new Map<string, object>();
+    return {
+      getItems: async (limit?: number) =>
+        (await session.getItems(limit)).map((item) => {
+          const text = JSON.stringify(item);
+          if (!seen.has(text)) seen.set(text, item);
+          return seen.get(text)!;
+        }),
+    };
+  },
+  'pops the oldest': (session) => ({
+    async popItem() {
+      const [oldest, ...rest] = await session.getItems();
+      await session.replaceHistory(rest);
+      return oldest;
+    },
+  }),
+  'merges equal messages': (session) => ({
+    async addItems(items: readonly object[]) {
+      await session.addItems([...new Map(items.map((item) => [JSON.stringify(item), item])).values()]);
+    },
+  }),
+  'pops in two steps': (session) => ({
+    async popItem() {
+      const [newest] = await session.getItems(1);
+      await later();
+      await session.popItem();
+      return newest;
+    },
+  }),
+  'forgets operation ids': (session) => ({
+    applyHistoryTransaction: ({ transaction }: HistoryOperation<object>) =>
+      session.applyHistoryTransaction({ operationId: String(Math.random()), transaction }),
+  }),
+};
+
+describe('sessionContract', () => {
+  it.each(Object.entries(faults))('detects a session that %s [SESS#77, SESS-343]', async (_name, change) => {
+    const detected = async (): Promise<string | undefined> => {
+      for (const contractCase of sessionContract(() => brokenFixture(change))) {
+        if (await contractCase.run().catch(() => true)) return contractCase.id;
+      }
+      return undefined;
+    };
+    expect(await detected()).toBeDefined();
+  });
+
+  it('finds nothing wrong with a session that has no fault', async () => {
+    for (const contractCase of sessionContract(() => brokenFixture(() => ({}))))
+      await expect(contractCase.run().then(() => contractCase.id)).resolves.toBe(contractCase.id);
+  });
+
+  it('holds every case for any subject, and says why one cannot be run [SESS-341]', async () => {
+    const four = (id: string) => {
+      const session = new MemorySession<object>(id);
+      return {
+        sessionId: id,
+        getItems: (limit?: number) => session.getItems(limit),
+        addItems: (items: readonly object[]) => session.addItems(items),
+        popItem: () => session.popItem(),
+        clearSession: () => session.clearSession(),
+      };
+    };
+    const cases = sessionContract(() => ({ open: four }));
+    expect(new Set(cases.map(({ id }) => id)).size).toBe(cases.length);
+    const skip = vi.fn<(reason: string) => void>();
+    await cases.find(({ id }) => id === 'I1')!.run({ skip });
+    await cases.find(({ id }) => id === 'E1')!.run({ skip });
+    expect(skip.mock.calls).toEqual([
+      ["the session has no capability 'transactions'"],
+      ['the fixture cannot add corrupt records'],
+    ]);
+    await expect(cases.find(({ id }) => id === 'I1')!.run()).resolves.toBeUndefined();
+  });
+});
