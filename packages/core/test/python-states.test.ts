@@ -1,0 +1,420 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import * as z from 'zod';
+import { Agent, configureLogging, MemorySession, RunState, tool } from '../src/index.ts';
+import type { AgentInputItem, RunOptions, RunResult } from '../src/index.ts';
+import { bothForms } from '../src/testing/forms.ts';
+import { resetDefaults } from '../src/testing/defaults.ts';
+import { ScriptedModel, text, toolCall } from '../src/testing/index.ts';
+import type { ModelStep } from '../src/testing/index.ts';
+import { kindsOf, PlainSession, rejection } from './run-kit.ts';
+import { pythonState, pythonStateText } from './states.ts';
+
+// States that the Python edition wrote, gone on with as the README of the fixtures says.
+
+beforeEach(() => configureLogging({ level: 'silent' }));
+afterEach(() => resetDefaults());
+
+interface Graph {
+  readonly agent: Agent;
+  readonly model: ScriptedModel;
+  readonly effects: string[];
+}
+
+/** Agent `Desk` of the README: a gated and a free tool. */
+function desk(...steps: ModelStep[]): Graph {
+  const effects: string[] = [];
+  const model = new ScriptedModel(steps);
+  const refund = tool({
+    name: 'refund_order',
+    description: 'Refund an order.',
+    parameters: z.object({ order_id: z.int(), note: z.string() }),
+    needsApproval: true,
+    execute: ({ order_id }) => {
+      effects.push(`refund ${order_id}`);
+      return `refunded ${order_id}`;
+    },
+  });
+  return { agent: new Agent({ name: 'Desk', model, tools: [refund, lookup(effects)] }), model, effects };
+}
+
+const lookup = (effects: string[]) =>
+  tool({
+    name: 'lookup_order',
+    description: 'Look an order up.',
+    parameters: z.object({ order_id: z.int() }),
+    execute: ({ order_id }) => {
+      effects.push(`lookup ${order_id}`);
+      return { order_id, total: 12.5, note: 'Grüße 😊' };
+    },
+  });
+
+/** An agent without the gated tool. */
+function plain(tools: 'lookup' | 'none', ...steps: ModelStep[]): Graph {
+  const effects: string[] = [];
+  const model = new ScriptedModel(steps);
+  return {
+    agent: new Agent({ name: 'Desk', model, tools: tools === 'none' ? [] : [lookup(effects)] }),
+    model,
+    effects,
+  };
+}
+
+/** `boom` throws, and its failures fail the run. */
+function boom(name: 'boom' | 'boom_free', ...steps: ModelStep[]): Graph {
+  const effects: string[] = [];
+  const model = new ScriptedModel(steps);
+  const broken = tool({
+    name,
+    parameters: z.object({ order_id: z.int() }),
+    needsApproval: name === 'boom',
+    failureErrorFunction: null,
+    execute: () => {
+      effects.push(name);
+      throw new Error('boom');
+    },
+  });
+  return { agent: new Agent({ name: 'Desk', model, tools: [broken, lookup(effects)] }), model, effects };
+}
+
+const refundCall = (order_id: number, note: string, callId: string) =>
+  toolCall('refund_order', { order_id, note }, { callId });
+
+type Decide = 'approve' | 'reject' | 'nothing';
+
+async function restored(graph: Graph, file: string, decide: Decide = 'nothing'): Promise<RunState> {
+  const state = await RunState.fromString(graph.agent, pythonStateText(`${file}.json`));
+  for (const item of state.interruptions) {
+    if (decide === 'approve') state.approve(item);
+    if (decide === 'reject') state.reject(item);
+  }
+  return state as RunState;
+}
+
+const inputOf = ({ model }: Graph, call = 0): string => kindsOf(model.calls[call]?.request.input ?? []);
+const outputsOf = (items: readonly object[]): Record<string, unknown> =>
+  Object.fromEntries(
+    items.flatMap((item) => {
+      const { type, call_id: id, output } = item as { type?: string; call_id?: string; output?: unknown };
+      return type === 'function_call_output' ? [[id, output]] : [];
+    }),
+  );
+const sentOutputs = ({ model }: Graph): Record<string, unknown> => outputsOf(model.calls[0]?.request.input ?? []);
+const facts = ({ effects, model }: Graph, { status, finalOutput }: RunResult): unknown => ({
+  status,
+  finalOutput,
+  effects,
+  calls: model.calls.length,
+});
+const done = (effects: string[], finalOutput = 'Done.', calls = 1): unknown => ({
+  status: 'completed',
+  finalOutput,
+  effects,
+  calls,
+});
+
+const user = { role: 'user', content: 'Refund order 7' };
+const callB1 = {
+  type: 'function_call',
+  id: 'fc_b1',
+  call_id: 'call_b1',
+  name: 'refund_order',
+  arguments: '{"order_id":7,"note":"x"}',
+  status: 'completed',
+};
+const callB2 = {
+  type: 'function_call',
+  id: 'fc_b2',
+  call_id: 'call_b2',
+  name: 'lookup_order',
+  arguments: '{"order_id":7}',
+  status: 'completed',
+};
+const outputB2 = {
+  type: 'function_call_output',
+  call_id: 'call_b2',
+  output: "{'order_id': 7, 'total': 12.5, 'note': 'Grüße 😊'}",
+};
+const outputB1 = { type: 'function_call_output', call_id: 'call_b1', output: 'refunded 7' };
+const sessions: { readonly [name: string]: readonly object[] } = {
+  u: [user],
+  b1: [user, callB1, callB2, outputB2],
+  'b1+': [user, callB1, callB2, outputB2, outputB1],
+  b12: [user, callB1, outputB1],
+  look: [{ role: 'user', content: 'Look up order 7' }],
+  go: [{ role: 'user', content: 'Go' }],
+};
+const chat = (name: string, id = 'chat-42'): PlainSession =>
+  new PlainSession(id, sessions[name] as readonly AgentInputItem[]);
+
+bothForms((run, form) => {
+  const go = (graph: Graph, state: RunState, options: RunOptions = {}): Promise<RunResult> =>
+    run(graph.agent, state, options);
+
+  describe(`a pause of Python (${form})`, () => {
+    it.each(['a1_function_interrupted', 'a7_function_interrupted_streamed', 'a10_max_turns_null'])(
+      '%s: approved, the call runs once',
+      async (file) => {
+        const graph = desk('Done.');
+        const state = await restored(graph, file, 'approve');
+        expect(facts(graph, await go(graph, state))).toEqual(done(['refund 7']));
+        expect(inputOf(graph)).toBe('u fc fco');
+        expect(state.maxTurns).toBe(file.startsWith('a10') ? null : 10);
+      },
+    );
+
+    it('rejected, the model gets the default text', async () => {
+      const graph = desk('Done.');
+      expect(facts(graph, await go(graph, await restored(graph, 'a1_function_interrupted', 'reject')))).toEqual(
+        done([]),
+      );
+      expect(sentOutputs(graph)).toEqual({ call_a1: 'Tool execution was not approved.' });
+    });
+
+    it('undecided, it is the same pause, and the model is not called', async () => {
+      const graph = desk();
+      const result = await go(graph, await restored(graph, 'a1_function_interrupted'));
+      expect(facts(graph, result)).toEqual({ status: 'interrupted', finalOutput: undefined, effects: [], calls: 0 });
+      expect(result.interruptions.map(({ callId }) => callId)).toEqual(['call_a1']);
+      expect(result.newItems).toHaveLength(2);
+    });
+
+    it.each(['a2_function_approved_once', '0.22.0/a2_function_approved_once', '0.22.3/a2_function_approved_once'])(
+      '%s: the decision of Python holds',
+      async (file) => {
+        const graph = desk('Done.');
+        expect(facts(graph, await go(graph, await restored(graph, file)))).toEqual(done(['refund 7']));
+      },
+    );
+
+    it('a2: the same call once more is dropped', async () => {
+      const graph = desk(refundCall(7, 'é', 'call_a1'), 'Done.');
+      expect(facts(graph, await go(graph, await restored(graph, 'a2_function_approved_once')))).toEqual(
+        done(['refund 7'], 'Done.', 2),
+      );
+    });
+
+    it('a4: beside a free call that ran already', async () => {
+      const graph = desk('Done.');
+      expect(facts(graph, await go(graph, await restored(graph, 'a4_gated_and_free_calls', 'approve')))).toEqual(
+        done(['refund 7']),
+      );
+      expect(inputOf(graph)).toBe('u a u reasoning fc fc fco fco');
+      expect(Object.keys(sentOutputs(graph)).toSorted()).toEqual(['call_a2', 'call_a3']);
+    });
+  });
+
+  describe(`decisions of Python that hold for later calls (${form})`, () => {
+    it.each(['e1_sticky_approve_and_exact_reject', '0.23.1/e1_sticky_approve_and_exact_reject'])(
+      '%s: a later call runs, the rejected one has its text',
+      async (file) => {
+        const graph = desk(refundCall(9, 'z', 'call_e3'), 'Done.');
+        expect(facts(graph, await go(graph, await restored(graph, file)))).toEqual(
+          done(['refund 7', 'refund 9'], 'Done.', 2),
+        );
+        expect(sentOutputs(graph)).toEqual({ call_e1: 'refunded 7', call_e2: 'not this one' });
+      },
+    );
+
+    it('e2: also after the run had ended', async () => {
+      const graph = desk(refundCall(9, 'z', 'call_e9'), 'More.');
+      expect(facts(graph, await go(graph, await restored(graph, 'e2_after_resume_finished')))).toEqual(
+        done(['refund 9'], 'More.', 2),
+      );
+    });
+
+    it('e3: a rejection for all but one', async () => {
+      const graph = desk(refundCall(9, 'z', 'call_e3'), 'Done.');
+      const result = await go(graph, await restored(graph, 'e3_sticky_reject_and_exact_approve'));
+      expect(facts(graph, result)).toEqual(done(['refund 8'], 'Done.', 2));
+      expect(outputsOf(result.toInputList())).toEqual({
+        call_e1: 'refunds are closed',
+        call_e2: 'refunded 8',
+        call_e3: 'refunds are closed',
+      });
+    });
+
+    it('e5: a rejection without text', async () => {
+      const graph = desk('Done.');
+      expect(facts(graph, await go(graph, await restored(graph, 'e5_rejected_default_text')))).toEqual(done([]));
+      expect(Object.values(sentOutputs(graph))).toEqual(['Tool execution was not approved.']);
+    });
+
+    it('0.22.0/e1: of labels without owners they grant nothing, and the call waits again', async () => {
+      const graph = desk();
+      const result = await go(graph, await restored(graph, '0.22.0/e1_sticky_approve_and_exact_reject'));
+      expect(facts(graph, result)).toEqual({ status: 'interrupted', finalOutput: undefined, effects: [], calls: 0 });
+      expect(result.interruptions.map(({ callId }) => callId)).toEqual(['call_e1']);
+      const again = desk('Done.');
+      const state = await RunState.fromJSON(again.agent, result.toState().toJSON());
+      for (const item of state.interruptions) state.approve(item);
+      expect(facts(again, await go(again, state as RunState))).toEqual(done(['refund 7']));
+      expect(sentOutputs(again)).toEqual({ call_e1: 'refunded 7', call_e2: 'not this one' });
+    });
+
+    it('0.22.3/e3: likewise a rejection for all', async () => {
+      const graph = desk();
+      const result = await go(graph, await restored(graph, '0.22.3/e3_sticky_reject_and_exact_approve'));
+      expect(facts(graph, result)).toEqual({
+        status: 'interrupted',
+        finalOutput: undefined,
+        effects: ['refund 8'],
+        calls: 0,
+      });
+      expect(result.interruptions.map(({ callId }) => callId)).toEqual(['call_e1']);
+    });
+  });
+
+  describe(`a run of Python that had ended, or stopped between turns (${form})`, () => {
+    it('a3: goes on with the history', async () => {
+      const graph = desk('More.');
+      expect(facts(graph, await go(graph, await restored(graph, 'a3_function_finished')))).toEqual(done([], 'More.'));
+      expect(inputOf(graph)).toBe('u fc fco m');
+    });
+
+    it('c3, f10: what came later than this version is kept', async () => {
+      for (const file of ['c3_nested_finished', 'f10_guardrail_results_finished']) {
+        const graph = plain('none', 'More.');
+        const result = await go(graph, await restored(graph, file));
+        expect(facts(graph, result)).toEqual(done([], 'More.'));
+        expect(result.toState().toJSON()['input_guardrail_results']).toEqual(
+          pythonState(`${file}.json`)['input_guardrail_results'],
+        );
+      }
+    });
+
+    it.each(['f5_stream_model_failed_turn2', 'f7_stream_cancel_after_turn'])(
+      '%s: the model is asked, the tool is not run again',
+      async (file) => {
+        const graph = plain('lookup', 'Done.');
+        expect(facts(graph, await go(graph, await restored(graph, file)))).toEqual(done([]));
+        expect(inputOf(graph)).toBe('u fc fco');
+      },
+    );
+
+    it('f4: a limit that was reached, and one that is given', async () => {
+      const graph = plain('lookup', 'Done.');
+      await expect(go(graph, await restored(graph, 'f4_stream_max_turns'))).rejects.toMatchObject({
+        code: 'max_turns_exceeded',
+      });
+      expect(facts(graph, await go(graph, await restored(graph, 'f4_stream_max_turns'), { maxTurns: 5 }))).toEqual(
+        done([]),
+      );
+    });
+
+    it('f1: a call that had started is not run again, and the model is not asked', async () => {
+      const graph = boom('boom', 'Done.');
+      await expect(go(graph, await restored(graph, 'f1_resumed_tool_failed'))).rejects.toMatchObject({
+        code: 'call_executed_uncommitted',
+      });
+      expect([graph.effects, graph.model.calls.length]).toEqual([[], 0]);
+    });
+
+    it('f2: the sibling that was kept counts as completed, the call that had failed is refused', async () => {
+      const graph = boom('boom_free', 'Done.');
+      expect(facts(graph, await go(graph, await restored(graph, 'f2_fresh_stream_tool_failed')))).toEqual(done([]));
+      const replay = boom('boom_free', toolCall('lookup_order', { order_id: 7 }, { callId: 'call_f3' }), 'Done.');
+      expect(facts(replay, await go(replay, await restored(replay, 'f2_fresh_stream_tool_failed')))).toEqual(
+        done([], 'Done.', 2),
+      );
+      const again = boom('boom_free', toolCall('boom_free', { order_id: 7 }, { callId: 'call_f4' }));
+      await expect(go(again, await restored(again, 'f2_fresh_stream_tool_failed'))).rejects.toMatchObject({
+        code: 'call_executed_uncommitted',
+      });
+      expect(again.effects).toEqual([]);
+    });
+  });
+
+  describe(`a run of Python with a session (${form})`, () => {
+    it('b1: what was not stored yet is added, once and in order', async () => {
+      const graph = desk('Done.');
+      const session = chat('b1');
+      expect(
+        facts(
+          graph,
+          await go(graph, await restored(graph, 'b1_session_interrupted_no_guardrail', 'approve'), { session }),
+        ),
+      ).toEqual(done(['refund 7']));
+      expect([session.kinds, session.log]).toEqual(['u fc fc fco fco m', ['get(2)', 'add[fco]', 'add[m]']]);
+    });
+
+    it('b1: a session of ours', async () => {
+      const graph = desk('Done.');
+      const session = new MemorySession('chat-42');
+      await session.addItems(sessions['b1'] as never);
+      const result = await go(graph, await restored(graph, 'b1_session_interrupted_no_guardrail', 'approve'), {
+        session,
+      });
+      expect(kindsOf(await session.getItems())).toBe('u fc fc fco fco m');
+      expect(result.toState().toJSON()).not.toHaveProperty('pending_session_write');
+    });
+
+    it.each<[string, string, string[]]>([
+      ['b6_pending_write_append_failed', 'b1', ['get(3)', 'add[fco]', 'add[m]']],
+      ['0.22.3/b6_pending_write_append_failed', 'b1', ['get(3)', 'add[fco]', 'add[m]']],
+      ['0.23.1/b6_pending_write_append_failed', 'b1', ['get(3)', 'add[fco]', 'add[m]']],
+      ['b7_pending_write_reply_lost', 'b1+', ['get(3)', 'add[m]']],
+      ['0.22.3/b7_pending_write_reply_lost', 'b1+', ['get(3)', 'add[m]']],
+      ['b8_pending_write_tail_read_failed', 'b1', ['get(2)', 'add[fco]', 'add[m]']],
+      ['b12_append_acknowledged_compaction_pending', 'b12', ['get(3)', 'add[m]']],
+      ['0.23.1/b12_append_acknowledged_compaction_pending', 'b12', ['get(3)', 'add[m]']],
+    ])('%s: settled before the model is asked', async (file, name, log) => {
+      const graph = desk('Done.');
+      const session = chat(name);
+      expect(facts(graph, await go(graph, await restored(graph, file), { session }))).toEqual(done([]));
+      expect(session.log).toEqual(log);
+      expect(session.kinds).toBe(name === 'b12' ? 'u fc fco m' : 'u fc fc fco fco m');
+    });
+
+    it('b6: without the session, with another one, and after another writer it is refused', async () => {
+      const refused = async (options: RunOptions): Promise<unknown> => {
+        const graph = desk('Done.');
+        const error = await rejection(go(graph, await restored(graph, 'b6_pending_write_append_failed'), options));
+        expect([graph.effects, graph.model.calls.length]).toEqual([[], 0]);
+        return (error as { code?: string }).code;
+      };
+      expect(await refused({})).toBe('session_write_wrong_session');
+      expect(await refused({ session: chat('b1', 'other') })).toBe('session_write_wrong_session');
+      const session = chat('b1');
+      session.items.push({ role: 'user', content: 'another writer' });
+      expect(await refused({ session })).toBe('session_write_ambiguous');
+      expect(session.items).toHaveLength(5);
+    });
+
+    it('b14: what Python lost stays lost, and nothing is stored twice', async () => {
+      const graph = plain('lookup', 'Done.');
+      const session = chat('look');
+      expect(
+        facts(graph, await go(graph, await restored(graph, 'b14_fresh_stream_append_failed'), { session })),
+      ).toEqual(done([]));
+      expect([inputOf(graph), session.kinds]).toEqual(['u fc fco', 'u m']);
+    });
+
+    it.each([
+      'b15_fresh_stream_terminal_append_failed',
+      '0.22.3/b15_fresh_stream_terminal_append_failed',
+      'b19_held_terminal_append_failed',
+    ])('%s: refused each time, before the session is touched', async (file) => {
+      const graph = plain('none', text('x'));
+      const state = await restored(graph, file);
+      const session = chat('u');
+      for (let i = 0; i < 2; i++)
+        await expect(go(graph, state, { session })).rejects.toMatchObject({ code: 'state_unrecoverable' });
+      expect([session.log, graph.model.calls.length]).toEqual([[], 0]);
+    });
+  });
+
+  it(`what comes later than this version is refused before any effect (${form})`, async () => {
+    for (const file of [
+      'a5_pending_input',
+      'b2_held_pending_write',
+      'e8_hosted_mcp_interrupted',
+      'e6_shell_patch_custom_interrupted',
+      'g1_local_mcp_interrupted',
+    ]) {
+      const graph = desk('Done.');
+      const state = await restored(graph, file);
+      await expect(go(graph, state, { session: null })).rejects.toMatchObject({ name: 'UserError' });
+      expect([graph.effects, graph.model.calls.length]).toEqual([[], 0]);
+    }
+  });
+});
