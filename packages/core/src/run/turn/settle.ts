@@ -1,11 +1,11 @@
 import type { AnyAgent, FunctionToolResult, ToolUseBehavior } from '../../agent/agent.ts';
 import type { ResolvedOutput } from '../../agent/output.ts';
 import type { FunctionTool } from '../../agent/tool.ts';
-import type { RunItem } from '../../items/items.ts';
 import type { Step } from '../../state/record.ts';
 import type { RunEnv } from '../env.ts';
 import type { ToolTable } from './classify.ts';
 import type { Pass } from './pass.ts';
+import { outputSpanError } from '../../agent/output.ts';
 import { toolOutputText } from '../../agent/tool-output.ts';
 import { ModelBehaviorError, ModelRefusalError, UserError, withoutRunData } from '../../base/errors.ts';
 import { getLogger } from '../../base/logger.ts';
@@ -25,7 +25,7 @@ export async function settle(pass: Pass, tools: ToolTable, output: ResolvedOutpu
     (item) => item.type === 'tool_call_item' && item.rawItem.type === 'function_call',
   );
   if (functionCalls) return (await toolsOutput(pass, tools, output, env)) ?? runAgain;
-  return pass.dropped ? repeatedOutput(pass, output) : messageOutput(pass.processed.newItems, output);
+  return messageOutput(pass, output, env);
 }
 
 /** Waiting items of this pass in call order, then those that it could not work on. */
@@ -95,33 +95,29 @@ async function endingOutput(
 
 // ---- messages that end the run
 
-/** A response that only repeated calls whose outputs stand has nothing to end with, unless a message is with them. */
-function repeatedOutput(pass: Pass, output: ResolvedOutput): Step {
-  return pass.processed.newItems.some((item) => item.type === 'message_output_item')
-    ? messageOutput(pass.processed.newItems, output)
-    : runAgain;
-}
-
 /** The last message is the answer (RUN-601 to 605). @throws ModelRefusalError, ModelBehaviorError */
-function messageOutput(items: readonly RunItem[], output: ResolvedOutput): Step {
-  const message = items.findLast((item) => item.type === 'message_output_item');
-  // Work of the provider without a word about it: the model has not answered yet.
-  if (message === undefined && items.some((item) => item.type === 'tool_call_item')) return runAgain;
+function messageOutput({ processed: { newItems }, dropped }: Pass, output: ResolvedOutput, env: RunEnv): Step {
+  const message = newItems.findLast((item) => item.type === 'message_output_item');
+  // Repeated calls whose outputs stand, or work of the provider, without a word about it: the model has not answered yet.
+  if (message === undefined && (dropped || newItems.some((item) => item.type === 'tool_call_item'))) return runAgain;
   let text = '';
   for (const part of message?.rawItem.content ?? []) {
     if (part.type === 'refusal' && part.refusal) throw refusal(part.refusal);
     if (part.type === 'output_text') text += part.text ?? '';
   }
   if (output.type === 'text') return { type: 'final_output', output: text };
-  return text === '' ? runAgain : { type: 'final_output', output: parsed(text, output) };
+  return text === '' ? runAgain : { type: 'final_output', output: parsed(text, output, env) };
 }
 
 /** With logging of model data off, an error about the model's text leaves the run without what shows it (RUN-1902). */
-function parsed(text: string, output: Extract<ResolvedOutput, { type: 'schema' }>): unknown {
+function parsed(text: string, output: Extract<ResolvedOutput, { type: 'schema' }>, { spans }: RunEnv): unknown {
   try {
     return output.parse(text);
   } catch (error) {
-    throw error instanceof ModelBehaviorError && getLogger().dontLogModelData ? withoutRunData(error) : error;
+    if (!(error instanceof ModelBehaviorError)) throw error;
+    const { message, data } = outputSpanError(error, spans.includeSensitive);
+    spans.fail(message, data);
+    throw getLogger().dontLogModelData ? withoutRunData(error) : error;
   }
 }
 
