@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import * as z from 'zod';
 import {
   Agent,
@@ -128,7 +128,7 @@ bothForms((runForm, form) => {
       expect(spanOf('agent').spanData).toMatchObject({ name: 'A', tools: ['slow', 'fast'], outputType: 'str' });
     });
 
-    it('pause, approve and go on in this process: one trace, one start, one end [TRACE-T6, N7, N8, N13, R10]', async () => {
+    it('pause, approve and go on in this process: one trace, one start, one end [TRACE-T6, T28, N8, N13, R10]', async () => {
       const agent = new Agent({
         name: 'A',
         model: scripted(toolCall('refund', {}), 'done'),
@@ -509,6 +509,89 @@ it('100 runs at once with three tools each: every span under its own call [TRACE
   expect(recorder.traces).toHaveLength(100);
   for (const trace of recorder.traces) expect(customs.filter((span) => span.trace === trace)).toHaveLength(3);
   expect([getCurrentTrace(), recorder.spans.filter(isOpen)]).toEqual([undefined, []]);
+});
+
+bothForms((runForm, form) => {
+  it(`a final turn: hooks, end of the turn, session, end of the agent (${form}) [TRACE-T67, N8]`, async () => {
+    const session = {
+      sessionId: 's',
+      getItems: async () => [],
+      addItems: async () => void events.push('save'),
+      popItem: async () => undefined,
+      clearSession: async () => {},
+    };
+    const agent = new Agent({ name: 'A', model: scripted('hello') });
+    await runForm(agent, 'hi', { session, hooks: { onAgentEnd: () => void events.push('hook') } });
+    expect(events.slice(events.indexOf('end generation'))).toEqual([
+      'end generation',
+      'hook',
+      'end turn 1',
+      'save',
+      'end agent',
+      'end task',
+      'traceEnd trace_',
+    ]);
+  });
+
+  it(`an abort is no failure of the agent; its running calls are cancelled (${form}) [TRACE-N19, N18]`, async () => {
+    const controller = new AbortController();
+    const stuck = simpleTool('stuck', async () => {
+      controller.abort(new Error('stop'));
+      await sleep(50);
+      return 'late';
+    });
+    const agent = new Agent({ name: 'A', model: scripted(toolCall('stuck', {}), 'done'), tools: [stuck] });
+    await rejection(Promise.resolve(runForm(agent, 'hi', { signal: controller.signal })));
+    expect(spanOf('agent').error).toBeUndefined();
+    expect(spanOf('function').error?.message).toBe('Tool execution cancelled');
+    expect([...recorder.traces, ...recorder.spans].filter(isOpen)).toEqual([]);
+    await sleep(60);
+    expect(events.filter((event) => event === 'end function')).toHaveLength(1);
+  });
+
+  it(`a failure that was answered keeps the text for the model as output (${form}) [TRACE-E9]`, async () => {
+    const failing = tool({
+      name: 'f',
+      parameters: z.object({}),
+      execute: () => {
+        throw new Error('broken');
+      },
+      failureErrorFunction: () => 'try later',
+    });
+    const agent = new Agent({ name: 'A', model: scripted(toolCall('f', {}), 'done'), tools: [failing] });
+    await runForm(agent, 'hi');
+    expect(spanOf('function').toJSON()).toMatchObject({
+      span_data: { output: 'try later' },
+      error: { message: 'Error running tool (non-fatal)', data: { tool_name: 'f', error: 'broken' } },
+    });
+  });
+
+  it(`without a scope the model still finds its parent (${form}) [TRACE-C9, C11, T42]`, async () => {
+    configureTracing({ storage: { getStore: () => undefined, run: (_store, fn) => fn() } });
+    const f = tool({
+      name: 'f',
+      parameters: z.object({}),
+      execute: (_args, ctx) => withSpan({ type: 'custom', name: 'inside' }, () => 'ok', { parent: ctx.span! }),
+    });
+    await runForm(new Agent({ name: 'A', model: scripted(toolCall('f', {}), 'done'), tools: [f] }), 'hi');
+    expect(trees()).toEqual([
+      'trace Agent workflow { task Agent workflow { agent A { turn 1 { generation scripted function f { custom inside } } turn 2 { generation scripted } } } }',
+    ]);
+  });
+});
+
+it('two copies of the package share trace and processors [TRACE-T41, C14, IL-148]', async () => {
+  vi.resetModules();
+  const copy = await import('../src/tracing.ts');
+  expect(copy.withSpan).not.toBe(withSpan);
+  const f = simpleTool('f', () =>
+    copy.withSpan(
+      { type: 'custom', name: 'by the copy' },
+      (span) => createSpan({ type: 'custom', name: 'inside' }, { parent: span }).start().finish(),
+    ),
+  );
+  await run(new Agent({ name: 'A', model: scripted(toolCall('f', {}), 'done'), tools: [f] }), 'hi');
+  expect(trees()[0]).toContain('function f { custom by the copy { custom inside } }');
 });
 
 describe('streams', () => {

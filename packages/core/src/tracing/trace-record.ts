@@ -1,6 +1,5 @@
 import { sha256Hex } from '../base/digest.ts';
-import { isObject } from '../base/json.ts';
-import type { JsonObject } from '../items/wire.ts';
+import type { JsonObject, JsonValue } from '../items/wire.ts';
 import type { TraceRecord } from '../state/record.ts';
 import { isNoop } from './noop.ts';
 import { carriersOf } from './processors.ts';
@@ -22,52 +21,16 @@ export function traceRecordOf(trace: Trace, stored: TraceRecord | undefined): Tr
     apiKey: trace.apiKey,
     // A segment without the key does not make the state forget that there was one.
     apiKeyHash: trace.apiKey === undefined ? same?.apiKeyHash : undefined,
-    extra: { ...stored?.extra, ...(isRecording(trace) ? carriersOf(trace) : undefined) },
+    extra: extraOf(trace, stored),
   };
 }
 
-/** Member `trace` of a state's JSON. Without `includeKey` a key leaves its SHA-256 (TRACE-R5). */
-export function traceRecordToJSON(record: TraceRecord | undefined, includeKey: boolean = false): JsonObject | null {
-  if (record === undefined) return null;
-  const { traceId, workflowName, groupId, metadata, apiKey, extra } = record;
-  const hash = apiKey === undefined ? record.apiKeyHash : sha256Hex(apiKey);
-  return {
-    object: 'trace',
-    id: traceId,
-    workflow_name: workflowName,
-    ...(groupId === undefined ? undefined : { group_id: groupId }),
-    ...(metadata === undefined ? undefined : { metadata: metadata as JsonObject }),
-    ...(includeKey && apiKey !== undefined ? { tracing_api_key: apiKey } : undefined),
-    ...(hash === undefined ? undefined : { tracing_api_key_hash: hash }),
-    ...extra,
-  };
-}
-
-/** Reads what `traceRecordToJSON` and Python write; anything without an id is no trace. Unknown members are kept. */
-export function traceRecordFromJSON(json: unknown): TraceRecord | undefined {
-  if (!isObject(json)) return undefined;
-  const {
-    object: _object,
-    id,
-    trace_id,
-    workflow_name,
-    group_id,
-    metadata,
-    tracing_api_key,
-    tracing_api_key_hash,
-    ...extra
-  } = json;
-  const traceId = text(id) ?? text(trace_id);
-  if (traceId === undefined) return undefined;
-  return {
-    traceId,
-    workflowName: text(workflow_name) ?? DEFAULT_WORKFLOW,
-    groupId: text(group_id),
-    metadata: isObject(metadata) ? metadata : undefined,
-    apiKey: text(tracing_api_key),
-    apiKeyHash: text(tracing_api_key_hash),
-    extra: extra as JsonObject,
-  };
+/** Members of other writers, without those that the trace has values for now, and what the processors add. */
+function extraOf(trace: Trace, stored: TraceRecord | undefined): JsonObject {
+  const extra: Record<string, JsonValue | undefined> = { ...stored?.extra };
+  if (trace.groupId !== undefined) delete extra['group_id'];
+  if (Object.keys(trace.metadata).length > 0) delete extra['metadata'];
+  return isRecording(trace) ? { ...extra, ...carriersOf(trace) } : extra;
 }
 
 export const DEFAULT_WORKFLOW = 'Agent workflow';
@@ -97,8 +60,4 @@ function sameJson(a: unknown, b: unknown): boolean {
   const keys = Object.keys(left);
   if (keys.length !== Object.keys(right).length) return false;
   return keys.every((key) => Object.hasOwn(right, key) && sameJson(left[key], right[key]));
-}
-
-function text(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined;
 }
