@@ -585,9 +585,8 @@ it('two copies of the package share trace and processors [TRACE-T41, C14, IL-148
   const copy = await import('../src/tracing.ts');
   expect(copy.withSpan).not.toBe(withSpan);
   const f = simpleTool('f', () =>
-    copy.withSpan(
-      { type: 'custom', name: 'by the copy' },
-      (span) => createSpan({ type: 'custom', name: 'inside' }, { parent: span }).start().finish(),
+    copy.withSpan({ type: 'custom', name: 'by the copy' }, (span) =>
+      createSpan({ type: 'custom', name: 'inside' }, { parent: span }).start().finish(),
     ),
   );
   await run(new Agent({ name: 'A', model: scripted(toolCall('f', {}), 'done'), tools: [f] }), 'hi');

@@ -55,8 +55,7 @@ function segment(
 
 const pause = (options: RunTraceOptions = {}, stored?: TraceRecord): TraceRecord =>
   traceRecordOf(segment(options, stored).trace, stored)!;
-const throughJSON = (record: TraceRecord): TraceRecord =>
-  readTrace(writeTrace(record, false))!;
+const throughJSON = (record: TraceRecord): TraceRecord => readTrace(writeTrace(record, false))!;
 
 it('makes a trace of its own, started in the call and ended with the segment [TRACE-N1, N3, N22]', () => {
   const run = startRunTrace({
