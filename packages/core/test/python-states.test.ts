@@ -150,7 +150,7 @@ bothForms((run, form) => {
   const go = (graph: Graph, state: RunState, options: RunOptions = {}): Promise<RunResult> =>
     run(graph.agent, state, options);
 
-  describe(`a pause of Python (${form})`, () => {
+  describe(`a pause of Python (${form}) [STATE-531]`, () => {
     it.each(['a1_function_interrupted', 'a7_function_interrupted_streamed', 'a10_max_turns_null'])(
       '%s: approved, the call runs once',
       async (file) => {
@@ -162,13 +162,15 @@ bothForms((run, form) => {
       },
     );
 
-    it('rejected, the model gets the default text', async () => {
-      const graph = desk('Done.');
-      expect(facts(graph, await go(graph, await restored(graph, 'a1_function_interrupted', 'reject')))).toEqual(
-        done([]),
-      );
-      expect(sentOutputs(graph)).toEqual({ call_a1: 'Tool execution was not approved.' });
-    });
+    it.each(['a1_function_interrupted', 'a7_function_interrupted_streamed', 'a10_max_turns_null'])(
+      '%s: rejected, the model gets the default text',
+      async (file) => {
+        const graph = desk('Done.');
+        expect(facts(graph, await go(graph, await restored(graph, file, 'reject')))).toEqual(done([]));
+        expect(inputOf(graph)).toBe('u fc fco');
+        expect(sentOutputs(graph)).toEqual({ call_a1: 'Tool execution was not approved.' });
+      },
+    );
 
     it('undecided, it is the same pause, and the model is not called', async () => {
       const graph = desk();
@@ -176,6 +178,14 @@ bothForms((run, form) => {
       expect(facts(graph, result)).toEqual({ status: 'interrupted', finalOutput: undefined, effects: [], calls: 0 });
       expect(result.interruptions.map(({ callId }) => callId)).toEqual(['call_a1']);
       expect(result.newItems).toHaveLength(2);
+    });
+
+    it('a7: Python wrote the same when it streamed, and shows what a person has to know [STATE-150]', async () => {
+      expect(pythonState('a7_function_interrupted_streamed.json')).toEqual(pythonState('a1_function_interrupted.json'));
+      const state = await restored(desk(), 'a7_function_interrupted_streamed');
+      expect(state.context.context).toEqual({ tenant: 't1' });
+      expect(state.interruptions[0]).toMatchObject({ name: 'refund_order', arguments: '{"order_id":7,"note":"é"}' });
+      expect(kindsOf(state.toInputList())).toBe('u fc');
     });
 
     it.each(['a2_function_approved_once', '0.22.0/a2_function_approved_once', '0.22.3/a2_function_approved_once'])(
@@ -378,6 +388,24 @@ bothForms((run, form) => {
       session.items.push({ role: 'user', content: 'another writer' });
       expect(await refused({ session })).toBe('session_write_ambiguous');
       expect(session.items).toHaveLength(5);
+    });
+
+    it('b8: an append that never began is made behind what somebody else added', async () => {
+      const graph = desk('Done.');
+      const session = chat('b1');
+      session.items.push({ role: 'user', content: 'another writer' });
+      const state = await restored(graph, 'b8_pending_write_tail_read_failed');
+      expect(facts(graph, await go(graph, state, { session }))).toEqual(done([]));
+      expect(session.kinds).toBe('u fc fc fco u fco m');
+    });
+
+    it('b12: what was acknowledged is never added again, also when it is gone [SESS-107]', async () => {
+      const graph = desk();
+      const session = chat('b12');
+      session.items.pop();
+      const state = await restored(graph, 'b12_append_acknowledged_compaction_pending');
+      await expect(go(graph, state, { session })).rejects.toMatchObject({ code: 'session_write_ambiguous' });
+      expect([session.kinds, graph.model.calls.length]).toEqual(['u fc', 0]);
     });
 
     it('b14: what Python lost stays lost, and nothing is stored twice', async () => {
