@@ -128,6 +128,16 @@ describe('the limit', () => {
     },
   );
 
+  it('leaves the end of the history known as far as it was read', async () => {
+    const tailOf = async (old: readonly AgentInputItem[], limit: number | null) => (await prepare(old, { settings: { limit } })).tail;
+    expect((await tailOf(history, null)).last(2)).toEqual(history.slice(1));
+    expect((await tailOf(history, 1)).last(2)).toEqual(history.slice(2));
+    // Nothing was looked at; an empty answer to a real question says that nothing is there.
+    expect((await tailOf(history, 0)).known).toBe(false);
+    expect((await tailOf([], null)).known).toBe(true);
+    expect((await tailOf([], 5)).known).toBe(true);
+  });
+
   it('is a whole number, and settings have no other members [SESS-004, 005]', async () => {
     await expect(prepare(history, { settings: { limit: 1.5 } })).rejects.toThrow(/whole number/);
     await expect(prepare(history, { settings: { limits: 1 } as never })).rejects.toThrow(/limit/);
