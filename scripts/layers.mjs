@@ -42,8 +42,14 @@ export const libraries = [
   },
   {
     name: 'openai',
+    in: ['openai/', 'testing/'],
+    kinds: ['dynamic'],
+    why: 'only @agents/core/openai loads the openai library, and FakeOpenAI.client() of /testing, which is that client',
+  },
+  {
+    name: 'openai',
     in: ['openai/'],
-    kinds: ['static', 'dynamic'],
+    kinds: ['static'],
     why: 'only @agents/core/openai loads the openai library; elsewhere import its types',
   },
   {

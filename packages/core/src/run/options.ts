@@ -126,7 +126,6 @@ const checks: Readonly<Record<keyof RunOptions, Check>> = {
   traceIncludeSensitiveData: boolean,
   traceApiKey: string,
   traceTaskAndTurnSpans: boolean,
-  traceSessionSpans: boolean,
   traceRedact: callback,
 };
 

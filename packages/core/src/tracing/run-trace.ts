@@ -52,7 +52,6 @@ export class RunTrace {
   readonly workflowName: string;
   readonly includeSensitive: boolean;
   readonly taskAndTurnSpans: boolean;
-  readonly sessionSpans: boolean;
   readonly #mode: Mode;
   readonly #policy: SpanPolicy;
   #finished = false;
@@ -66,7 +65,6 @@ export class RunTrace {
     this.workflowName = workflowName;
     this.includeSensitive = options.traceIncludeSensitiveData ?? sensitiveDefault();
     this.taskAndTurnSpans = options.traceTaskAndTurnSpans ?? true;
-    this.sessionSpans = options.traceSessionSpans ?? false;
     this.#mode = mode;
     this.#policy = {
       includeSensitive: this.includeSensitive,

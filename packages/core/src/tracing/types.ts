@@ -219,8 +219,6 @@ export interface RunTraceOptions {
   traceApiKey?: string | undefined;
   /** Spans for the run and for each turn. Default `true`. */
   traceTaskAndTurnSpans?: boolean | undefined;
-  /** Spans `session.load`, `session.save`, `session.compact`. Default `false`. */
-  traceSessionSpans?: boolean | undefined;
   /** Called per sensitive field before it is set; `undefined` drops it, a throw too. */
   traceRedact?: ((field: RedactField, value: unknown) => unknown) | undefined;
 }
