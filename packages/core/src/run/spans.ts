@@ -260,6 +260,10 @@ export class FunctionSpan {
     addDetails(this.span, { approval: 'pending', outcome: 'interrupted' });
   }
 
+  approved(): void {
+    addDetails(this.span, { approval: 'approved' });
+  }
+
   rejected(call: ResponseFunctionToolCall, text: string): void {
     this.#set(text);
     addDetails(this.span, { approval: 'rejected', outcome: 'rejected' });

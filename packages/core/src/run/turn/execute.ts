@@ -100,6 +100,7 @@ class CallRun {
       case 'reject':
         return await this.#reject(verdict.message, span);
       case 'run':
+        if (verdict.approved) span?.approved();
         return tool === undefined ? await this.#notFound() : await this.#execute(tool, verdict.parsed, span);
       default:
         return verdict satisfies never;

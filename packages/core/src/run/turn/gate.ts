@@ -12,12 +12,13 @@ import { applyDecision } from '../../state/decide.ts';
 
 /** Whether a call may run. */
 export type Verdict =
-  /** `parsed`: its arguments, where the gate had to read them. */
-  | { readonly type: 'run'; readonly parsed: ParsedArguments | undefined }
+  /** `parsed`: its arguments, where the gate had to read them. `approved`: somebody said that it may. */
+  | { readonly type: 'run'; readonly parsed: ParsedArguments | undefined; readonly approved?: true }
   | { readonly type: 'reject'; readonly message: string | undefined }
   | { readonly type: 'wait'; readonly item: ToolApprovalItem };
 
 const free: Verdict = { type: 'run', parsed: undefined };
+const approved: Verdict = { type: 'run', parsed: undefined, approved: true };
 
 /**
  * The gate of one call (STATE-103): a stored decision wins; then the tool's policy; then a decision that was made
@@ -58,7 +59,7 @@ function storedVerdict(call: PlannedFunctionCall, pass: Pass): Verdict | undefin
     ledger,
   );
   if (decision === undefined) return undefined;
-  return decision.approved ? free : { type: 'reject', message: decision.message };
+  return decision.approved ? approved : { type: 'reject', message: decision.message };
 }
 
 /** The policy judges a copy of its own of what `execute` would get, so that it cannot change what runs. */
