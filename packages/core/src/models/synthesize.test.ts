@@ -24,16 +24,14 @@ const item = fc.oneof(
   fc.constant({ type: 'web_search_call', status: 'completed', action: { type: 'search', query: 'q' } }),
 );
 /** Ids are drawn by a service, never twice. */
-const output = fc
-  .array(item, { maxLength: 5 })
-  .map(
-    (items) =>
-      items.map((each, index) => ({
-        ...each,
-        id: `i_${index}`,
-        call_id: `c_${index}`,
-      })) as unknown as ResponseOutputItem[],
-  );
+const output = fc.array(item, { maxLength: 5 }).map(
+  (items) =>
+    items.map((each, index) => ({
+      ...each,
+      id: `i_${index}`,
+      call_id: `c_${index}`,
+    })) as unknown as ResponseOutputItem[],
+);
 const chunk = fc.constantFrom(undefined, 1, 2, 7, 'word' as const);
 
 describe('streams that are made of a response', () => {

@@ -166,6 +166,10 @@ describe('buildResponsesRequest', () => {
       reasoning: { effort: 'high' },
       text: { verbosity: 'high' },
     });
+    const schema = { name: 'x', schema: {}, strict: true };
+    expect(() => body(implied, { implicitSettings: ['reasoning', 'verbosity'], outputSchema: schema })).toThrow(
+      'already: text.',
+    );
     expect(() => body({ extraArgs: { stream: true, extra_body: {} } })).toThrow('extra_body, stream');
   });
 

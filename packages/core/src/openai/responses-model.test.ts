@@ -242,6 +242,23 @@ describe('OpenAIResponsesModel', () => {
     expect(close).toHaveBeenCalledTimes(1);
   });
 
+  it('passes on nothing more after an abort, also of a client that goes on [MODEL-121]', async () => {
+    let number = 0;
+    const next = async (): Promise<unknown> => ({
+      done: false,
+      value: { type: 'response.in_progress', sequence_number: number++ },
+    });
+    const create = async (): Promise<unknown> => ({ [Symbol.asyncIterator]: () => ({ next }) });
+    const model = new OpenAIResponsesModel('m', {
+      client: { baseURL: 'https://x.test', responses: { create } } as never,
+    });
+    const abort = new AbortController();
+    const stream = model.streamResponse(modelRequest({ signal: abort.signal }));
+    await stream.next();
+    abort.abort('enough');
+    await expect(stream.next()).rejects.toMatchObject({ name: 'AbortError', cause: 'enough' });
+  });
+
   it('lets the failure of the response win over a failing close [MODEL-123] [MODEL#92]', async () => {
     const failed = {
       type: 'response.failed',

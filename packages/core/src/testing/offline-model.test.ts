@@ -95,6 +95,18 @@ describe('OfflineModel', () => {
     expect(await ask('add 3 and -4.5', [add])).toEqual([['add', { a: 3, b: -4.5 }]]);
   });
 
+  it('leaves out a tool that another one fits far better [MODEL-1304]', async () => {
+    const clock = tool({
+      name: 'get_time',
+      description: 'Local time, for the hours of the weather report',
+      parameters: z.object({ city: z.string() }),
+      execute: () => '',
+    });
+    expect(await ask('What is the weather in Paris?', [clock, weather])).toEqual([
+      ['get_weather', { city: 'Paris', unit: null }],
+    ]);
+  });
+
   it('calls several tools at once where several match, unless it may not [MODEL-1304]', async () => {
     const request = "What's the weather and the time in Paris?";
     expect(await ask(request, [weather, time])).toEqual([
