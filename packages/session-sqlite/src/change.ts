@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 import { contentDigest, encodeItem } from '@agents/core/session';
 import type { HistoryOperation, HistoryTransaction } from '@agents/core/session';
@@ -28,7 +28,7 @@ export function changeDigest<T extends object>(change: Change<T>): string {
 
 /** Whether two JSON texts hold the same item; the order of members does not count. */
 export function sameItem(a: string, b: string): boolean {
-  return a === b || sortedText(JSON.parse(a)) === sortedText(JSON.parse(b));
+  return a === b || canonical(JSON.parse(a)) === canonical(JSON.parse(b));
 }
 
 /** Members that an SDK adds for itself; the same call has the same digest with and without them. */
@@ -37,21 +37,21 @@ const SDK_ONLY: ReadonlySet<string> = new Set(['_agents_tool_description', '_age
 function digests(items: readonly object[]): string[] {
   return items.map((item) => {
     const plain = JSON.parse(encodeItem(item)) as object;
-    return sha256(sortedText(Object.fromEntries(Object.entries(plain).filter(([key]) => !SDK_ONLY.has(key)))));
+    return sha256(members(Object.entries(plain).filter(([key]) => !SDK_ONLY.has(key))));
   });
 }
 
-function sortedText(value: unknown): string {
-  return encodeItem({ value: sorted(value) }, { style: 'spaced' });
+/** JSON with sorted keys. */
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
+  return typeof value === 'object' && value !== null ? members(Object.entries(value)) : JSON.stringify(value);
 }
 
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (typeof value !== 'object' || value === null) return value;
-  const members = Object.entries(value).map(([key, member]): [string, unknown] => [key, sorted(member)]);
-  return Object.fromEntries(members.sort(([a], [b]) => (a < b ? -1 : 1)));
+function members(entries: [string, unknown][]): string {
+  entries.sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${entries.map(([key, value]) => `${JSON.stringify(key)}:${canonical(value)}`).join(',')}}`;
 }
 
 function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
+  return hash('sha256', text);
 }
