@@ -87,7 +87,7 @@ async function restored(graph: Graph, file: string, decide: Decide = 'nothing'):
     if (decide === 'approve') state.approve(item);
     if (decide === 'reject') state.reject(item);
   }
-  return state as RunState;
+  return state;
 }
 
 const inputOf = ({ model }: Graph, call = 0): string => kindsOf(model.calls[call]?.request.input ?? []);

@@ -1,6 +1,8 @@
-import { describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Agent } from '../agent/agent.ts';
 import type { AnyAgent } from '../agent/agent.ts';
+import { configureLogging } from '../base/logger.ts';
+import { resetAll } from '../base/reset.ts';
 import { changed, minimalState, pythonState, withAgentTools, withHandoffs } from '../../test/states.ts';
 import type { Members } from '../../test/states.ts';
 import { newRecord } from '../state/copy.ts';
@@ -8,6 +10,9 @@ import { contextInternals } from '../state/context.ts';
 import { emptyRecord } from '../state/approvals.ts';
 import { agentGraph } from './agents.ts';
 import { recordOf, RunState, stateOf } from './run-state.ts';
+
+beforeEach(() => configureLogging({ level: 'silent' }));
+afterEach(() => resetAll());
 
 const named = (name: string, instructions?: string): AnyAgent => new Agent({ name, instructions });
 const identities = (start: AnyAgent, agents: readonly AnyAgent[]): (string | undefined)[] => {

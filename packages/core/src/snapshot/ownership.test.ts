@@ -199,6 +199,11 @@ describe('what is written', () => {
     expect(await keyOf((copy) => copy.generatedItems.shift())).toBeUndefined();
     expect(await keyOf((copy) => copy.generatedItems.push(...copy.generatedItems.slice(0, 3)))).toBeUndefined();
     expect(await keyOf((copy) => copy.generatedItems.splice(3, 1))).toBeUndefined();
+    const twice = (copy: StateRecord): void => {
+      copy.generatedItems.push(...copy.generatedItems.slice(0, 3));
+      copy.step = { type: 'interruption', interruptions: [], responseAccepted: false, llmEndHooksStarted: true };
+    };
+    expect(await keyOf(twice)).toBeUndefined();
     expect(await keyOf((copy) => void (copy.step = { type: 'run_again' }))).toBeUndefined();
     expect(await keyOf((copy) => void (copy.processed = undefined))).toBeUndefined();
   });

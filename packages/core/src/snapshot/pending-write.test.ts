@@ -77,6 +77,13 @@ describe('a pending session write', () => {
     expect((await restore(pythonState('b19_held_terminal_append_failed.json'))).status).toBe('unrecoverable');
   });
 
+  test('of a run that became unrecoverable is not written', async () => {
+    const live = await restore(state(full));
+    recordOf(live).unrecoverable = true;
+    expect(live.toJSON()).toMatchObject({ terminal_unrecoverable: true });
+    expect(live.toJSON()).not.toHaveProperty('pending_session_write');
+  });
+
   const without = (write: Members, key: string): Members => changed(write, key, undefined);
   test.each<[string, unknown]>([
     ['a text', 'x'],

@@ -115,6 +115,11 @@ describe('a state whose run cannot go on here', () => {
     expect(unsupportedSubject(recordOf(again))).toMatch(reason);
   });
 
+  test('a call of an agent that is not the current one', async () => {
+    const json = changed(pythonState('c1_nested_interrupted.json'), 'last_processed_response.functions', []);
+    expect(await subjectOf(json, 'c1')).toMatch(/agent tool/);
+  });
+
   test('a binding that says nothing usable binds nothing', async () => {
     expect(
       await subjectOf(

@@ -229,12 +229,47 @@ describe('labels with a ledger have nothing rebuilt', () => {
     }
   });
 
+  test('a decision whose row is gone is for no later call of that id either [STATE-361]', async () => {
+    const state = await restore(changed(approved(), 'context.tool_invocations.call_a1', undefined));
+    const { ledger } = contextInternals(state.context);
+    const [first] = state.interruptions;
+    ledger.plan([{ call: first?.rawItem as object }]);
+    expect(decision(state)).toBeUndefined();
+  });
+
+  test('what history shows as finished is protected, whatever its row says [STATE-155, 159]', async () => {
+    const { ledger } = contextInternals((await restore(pythonState('f2_fresh_stream_tool_failed.json'))).context);
+    expect([ledger.isInDoubt('call_f3'), ledger.isInDoubt('call_f4')]).toEqual([false, true]);
+    const input = [call('old'), output('old')];
+    const { ledger: other } = contextInternals(
+      (await restore(minimalState('1.21', { original_input: input }))).context,
+    );
+    expect(other.plan([{ call: call('old') }, { call: call('new') }]).map(({ status }) => status)).toEqual([
+      'completed',
+      'new',
+    ]);
+  });
+
   test('a decision that names an identity nobody has authorizes nothing when a call of that name comes [STATE-405]', async () => {
     const state = await restore(
       changed(approved(), 'current_step.data.interruptions.0.raw_item.arguments', '{"order_id":9,"note":"x"}'),
     );
     expect(decision(state)).toBeUndefined();
   });
+});
+
+test('a descriptor without lookup key means the tool that the call names', async () => {
+  const functions = [
+    { tool_call: call('a'), tool: { name: 'refund_order' } },
+    { tool_call: call('b', { namespace: 'crm' }), tool: { name: 'refund_order', namespace: 'crm' } },
+    { tool_call: call('c'), tool: {} },
+    'x',
+  ];
+  const { processed } = recordOf(await restore(minimalState('1.4', { last_processed_response: { functions } })));
+  expect(processed?.functions.map(({ tool }) => tool.lookupKey)).toEqual([
+    { kind: 'bare', name: 'refund_order' },
+    { kind: 'namespaced', namespace: 'crm', name: 'refund_order' },
+  ]);
 });
 
 describe('items that are read', () => {
