@@ -1,0 +1,18 @@
+/** What every peer can do. Each gets the same task from `task.ts`, and its own model that answers it without a network. */
+export interface Peer {
+  /** Makes a run in which the model calls the tool once, then answers; a run gives the final text. */
+  oneToolCall(): () => Promise<string>;
+  /** Makes a streamed run whose answer comes in the task's pieces; a run gives how many of them its reader got. */
+  textDeltas(): () => Promise<number>;
+}
+
+export const peerNames = ['bare', 'ai', '@openai/agents', '@agents/core'] as const;
+export type PeerName = (typeof peerNames)[number];
+
+/** Loaded on demand: a measuring process has one peer in it. */
+export const loadPeer: Readonly<Record<PeerName, () => Promise<{ readonly peer: Peer }>>> = {
+  bare: () => import('./bare.ts'),
+  ai: () => import('./ai.ts'),
+  '@openai/agents': () => import('./openai-agents.ts'),
+  '@agents/core': () => import('./agents.ts'),
+};
