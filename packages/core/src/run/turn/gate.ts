@@ -47,8 +47,7 @@ export async function gate(
   if (!needed) return { type: 'run', parsed };
   const item =
     waiting ?? new ToolApprovalItem(pass.agent, call.call, { toolOrigin: tool.origin, lookupKey: call.lookupKey });
-  await askProgram(item, pass, env);
-  return storedVerdict(call, pass) ?? { type: 'wait', item };
+  return (await askProgram(call, item, pass, env)) ?? storedVerdict(call, pass) ?? { type: 'wait', item };
 }
 
 function storedVerdict(call: PlannedFunctionCall, pass: Pass): Verdict | undefined {
@@ -99,16 +98,27 @@ function policyKind(tool: FunctionTool<never>, received: unknown): UserError {
   );
 }
 
-/** `onApproval` of the run: its answer is recorded like one that a person gave. */
-async function askProgram(item: ToolApprovalItem, pass: Pass, env: RunEnv): Promise<void> {
+/**
+ * `onApproval` of the run: its answer is recorded like one that a person gave. It holds for this call as it was given: a
+ * standing answer about another call, which may come right behind it, changes nothing any more.
+ */
+async function askProgram(
+  call: PlannedFunctionCall,
+  item: ToolApprovalItem,
+  pass: Pass,
+  env: RunEnv,
+): Promise<Verdict | undefined> {
   const { onApproval } = env.options;
-  if (onApproval === undefined) return;
+  if (onApproval === undefined) return undefined;
   try {
     const decision = await env.control.race(Promise.resolve(onApproval(env.context as never, item)));
-    if (decision !== undefined) applyDecision(pass.record, item, decision);
+    if (decision === undefined) return undefined;
+    applyDecision(pass.record, item, decision);
+    return storedVerdict(call, pass);
   } catch (error) {
     env.control.throwIfAborted();
     if (pass.fresh) throw error;
     getLogger().error('`onApproval` failed; the call waits for a person.');
+    return undefined;
   }
 }
