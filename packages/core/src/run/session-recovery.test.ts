@@ -436,6 +436,30 @@ describe('an abort during an append', () => {
     expect((await run(agent, state, { session })).finalOutput).toBe('done');
     expect([session.kinds, effects, model.calls.length]).toEqual(['u fc fco m', ['t -'], 2]);
   });
+
+  it.each(forms)(
+    'that settles what is owed keeps it owed; the next run settles it (%s) [STATE-314, RUN-1612, RUN-1418]',
+    async (form) => {
+      const { effects, model, agent, session } = freshTurn();
+      session.faults.push(undefined, 'before');
+      const state = await stateOf(await go(form, agent, 'x', { session }), 'the error');
+      const owed = pendingOf(state);
+      const controller = new AbortController();
+      const read = session.getItems;
+      session.getItems = (limit) => {
+        controller.abort();
+        return read(limit).then(() => new Promise(() => undefined));
+      };
+      const stopped = await rejection(run(agent, state, { session, signal: controller.signal }));
+      expect(stopped).toBeInstanceOf(RunAbortedError);
+      expect([session.kinds, model.calls.length]).toEqual(['u', 1]);
+      expect(pendingOf(state)).toEqual(owed);
+      expect(pendingOf(getRunErrorState(stopped) as RunState)).toEqual(owed);
+      session.getItems = read;
+      expect((await go(form, agent, state, { session })).result?.finalOutput).toBe('done');
+      expect([session.kinds, effects]).toEqual(['u fc fco m', ['t -']]);
+    },
+  );
 });
 
 describe('a session with history transactions', () => {
