@@ -2,6 +2,7 @@ import type { OpenAI } from 'openai';
 import type { ResponseStreamEvent } from '../items/wire.ts';
 import type { ModelRequest, Usage } from '../models/model.ts';
 import { failModelSpan, showsData, startModelSpan, streamInSpan, usageToTrace } from '../models/span.ts';
+import { tracedInput } from '../models/traced-input.ts';
 import { addDetails, finishItem } from '../tracing/lifecycle.ts';
 import { runInScope } from '../tracing/scope.ts';
 import type { ModelCallDetails, Span } from '../tracing/types.ts';
@@ -26,7 +27,10 @@ export class ResponseSpan {
     this.#request = request;
     this.#call = call;
     const data = showsData(request);
-    this.#span = startModelSpan({ type: 'response', ...(data ? { input: request.input } : undefined) }, request);
+    this.#span = startModelSpan(
+      { type: 'response', ...(data ? { input: tracedInput(request.input) } : undefined) },
+      request,
+    );
     this.#showsId = this.#span !== undefined && !data && isOfficial(call.client);
     if (this.#span !== undefined) addDetails<'response'>(this.#span, detailsOf(request, call));
   }

@@ -7,6 +7,7 @@ import { abortError, throwIfAborted } from '../models/abort.ts';
 import { failureOfResponse } from '../models/failure.ts';
 import type { Model, ModelRequest, ModelResponse, ResponseMetadata } from '../models/model.ts';
 import { plainCopy } from '../models/plain.ts';
+import { callLog } from './call-log.ts';
 import { checkClient, isOfficial, makeClient, once } from './client.ts';
 import type { ClientSource } from './client.ts';
 import { defaultApiKey, defaultClient } from './defaults.ts';
@@ -68,23 +69,41 @@ export class OpenAIResponsesModel implements Model {
     const { body, options } = this.buildRequest(request);
     const client = this.#client();
     const span = new ResponseSpan(request, { name: this.#name, client, stream: false });
-    return span.run(async () => {
-      const response = await unlessAborted(
-        request.signal,
-        async () => (await client.responses.create(body, { ...options, signal: request.signal })) as Response,
+    callLog.started(body);
+    try {
+      const answer = await span.run(() =>
+        this.#answer(client, body, { ...options, signal: request.signal }, request, span),
       );
-      throwIfAborted(request.signal);
-      const usage = toUsage({ ...response.usage });
-      span.record(response, usage);
-      const failure = failureOfResponse(response);
-      if (failure !== undefined) throw failure;
-      return {
-        output: response.output,
-        usage,
-        ...(response.id ? { responseId: response.id } : undefined),
-        ...metadataOf(request, requestIdOf(response), response.usage),
-      };
-    });
+      callLog.answered(answer);
+      return answer;
+    } catch (error) {
+      callLog.failed(error);
+      throw error;
+    }
+  }
+
+  async #answer(
+    client: OpenAI,
+    body: object,
+    options: object,
+    request: ModelRequest,
+    span: ResponseSpan,
+  ): Promise<ModelResponse> {
+    const response = await unlessAborted(
+      request.signal,
+      async () => (await client.responses.create(body, options)) as Response,
+    );
+    throwIfAborted(request.signal);
+    const usage = toUsage({ ...response.usage });
+    span.record(response, usage);
+    const failure = failureOfResponse(response);
+    if (failure !== undefined) throw failure;
+    return {
+      output: response.output,
+      usage,
+      ...(response.id ? { responseId: response.id } : undefined),
+      ...metadataOf(request, requestIdOf(response), response.usage),
+    };
   }
 
   /** Every event of the server, as it is; then the failure, if the response failed. @throws as `getResponse`, ModelStreamTruncatedError */
@@ -108,11 +127,18 @@ export class OpenAIResponsesModel implements Model {
     const observer: StreamObserver = {
       ended: ({ response }) => {
         usage = response.usage;
+        if (response.status === 'completed') callLog.answered({ output: response.output, responseId: response.id });
         span.record(response, toUsage({ ...usage }));
       },
       failed: (error) => span.fail(error),
     };
-    yield* span.stream(readServerStream(start, observer, signal));
+    callLog.started(body);
+    try {
+      yield* span.stream(readServerStream(start, observer, signal));
+    } catch (error) {
+      callLog.failed(error);
+      throw error;
+    }
     return metadataOf(request, requestId, usage);
   }
 }

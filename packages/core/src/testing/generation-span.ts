@@ -3,6 +3,7 @@ import { toUsage } from '../base/usage.ts';
 import type { ModelRequest, ModelResponse, ResponseMetadata } from '../models/model.ts';
 import { settingsToTrace } from '../models/settings.ts';
 import { showsData, startModelSpan, streamInSpan, usageToTrace } from '../models/span.ts';
+import { tracedInput } from '../models/traced-input.ts';
 import { failSpan, finishItem } from '../tracing/lifecycle.ts';
 import { runInScope } from '../tracing/scope.ts';
 import { modelErrorText } from '../tracing/sensitive.ts';
@@ -63,19 +64,16 @@ async function* recorded(span: Span<'generation'>, request: ModelRequest, stream
 
 function start(model: string, request: ModelRequest): Span<'generation'> | undefined {
   const data = showsData(request);
-  const input =
-    request.systemInstructions === undefined
-      ? [...request.input]
-      : [{ role: 'system', content: request.systemInstructions }, ...request.input];
+  const modelConfig = settingsToTrace(request.modelSettings, data);
   return startModelSpan(
-    {
-      type: 'generation',
-      model,
-      modelConfig: settingsToTrace(request.modelSettings, data),
-      ...(data ? { input } : undefined),
-    },
+    { type: 'generation', model, modelConfig, ...(data && { input: messagesOf(request) }) },
     request,
   );
+}
+
+function messagesOf({ systemInstructions, input }: ModelRequest): unknown[] {
+  const shown = tracedInput(input);
+  return systemInstructions === undefined ? [...shown] : [{ role: 'system', content: systemInstructions }, ...shown];
 }
 
 function record(
