@@ -1,3 +1,4 @@
+import { Agent } from '../agent/agent.ts';
 import type { AnyAgent } from '../agent/agent.ts';
 import { internal } from '../base/brand.ts';
 import { UserError } from '../base/errors.ts';
@@ -143,7 +144,7 @@ function agentBehind(value: unknown): AnyAgent | undefined {
 }
 
 function isAgent(value: unknown): value is AnyAgent {
-  return typeof value === 'object' && value !== null && 'resetToolChoice' in value && 'name' in value;
+  return value instanceof Agent;
 }
 
 // ---- order of agents of equal name

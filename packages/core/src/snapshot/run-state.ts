@@ -13,11 +13,8 @@ import { nextStepOf } from '../state/next-step.ts';
 import type { NextStep } from '../state/next-step.ts';
 import type { StateRecord } from '../state/record.ts';
 import { copyPlain, detach, parseText, stringify } from './json.ts';
-import { readRecord } from './read.ts';
 import { replayList } from './replay.ts';
 import { writeRecord } from './write.ts';
-
-export type { NextStep };
 
 /** RunState JSON as the Python SDK writes it, plus `agents_ts`. */
 export interface SerializedRunState extends JsonObject {
@@ -100,7 +97,7 @@ export class RunState<out C = unknown, out O = unknown> {
       throw new TypeError(
         `RunState.fromString() takes the text of a state, not ${kindOf(text)}. For parsed JSON there is fromJSON().`,
       );
-    return restored(agent, parseText(text, options.maxBytes ?? defaultMaxBytes), options);
+    return await restored(agent, parseText(text, options.maxBytes ?? defaultMaxBytes), options);
   }
 
   /**
@@ -114,7 +111,7 @@ export class RunState<out C = unknown, out O = unknown> {
     options: RestoreOptions<NoInfer<C>> = {},
   ): Promise<RunState<C, O>> {
     checkOptions(options, restoreOptions, 'RunState.fromJSON()');
-    return restored(agent, copyPlain(json, options.maxBytes ?? defaultMaxBytes), options);
+    return await restored(agent, copyPlain(json, options.maxBytes ?? defaultMaxBytes), options);
   }
 
   /**
@@ -230,9 +227,15 @@ export function recordOf(state: RunState): StateRecord {
   return state[internal];
 }
 
-function restored<C, O>(agent: Agent<C, O>, json: unknown, options: RestoreOptions<C>): RunState<C, O> {
+async function restored<C, O>(
+  agent: Agent<C, O>,
+  json: unknown,
+  options: RestoreOptions<C>,
+): Promise<RunState<C, O>> {
   if (!((agent as unknown) instanceof Agent))
     throw new TypeError(`The first argument of a restore is the run's starting agent, not ${kindOf(agent)}.`);
+  // A third of the package reads states, and most programs never do.
+  const { readRecord } = await import('./read.ts');
   return stateOf(readRecord(agent, json, options)) as RunState<C, O>;
 }
 
