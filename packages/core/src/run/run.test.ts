@@ -18,8 +18,8 @@ import {
   ToolCallError,
   UserError,
 } from '../index.ts';
-import { bothForms } from '../testing/forms.ts';
-import { reasoning, refusal, ScriptedModel, text, toolCall } from '../testing/index.ts';
+
+import { bothForms, reasoning, refusal, ScriptedModel, text, toolCall } from '../testing/index.ts';
 import { symmetry } from '../../test/symmetry.ts';
 
 const user = (content: string): AgentInputItem => ({ role: 'user', content });

@@ -227,11 +227,7 @@ export function recordOf(state: RunState): StateRecord {
   return state[internal];
 }
 
-async function restored<C, O>(
-  agent: Agent<C, O>,
-  json: unknown,
-  options: RestoreOptions<C>,
-): Promise<RunState<C, O>> {
+async function restored<C, O>(agent: Agent<C, O>, json: unknown, options: RestoreOptions<C>): Promise<RunState<C, O>> {
   if (!((agent as unknown) instanceof Agent))
     throw new TypeError(`The first argument of a restore is the run's starting agent, not ${kindOf(agent)}.`);
   // A third of the package reads states, and most programs never do.

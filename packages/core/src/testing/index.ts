@@ -14,3 +14,5 @@ export { InMemoryTraceProcessor } from './trace-processor.ts';
 export type { TraceNode } from './trace-processor.ts';
 export { traceProcessorContract } from './contracts/trace-processor.ts';
 export { modelContract } from './contracts/model.ts';
+export { resetDefaults } from './defaults.ts';
+export { bothForms } from './forms.ts';
