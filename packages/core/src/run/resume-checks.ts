@@ -18,6 +18,11 @@ export function checkResume(record: StateRecord, { session }: ResolvedOptions): 
 
 function busy({ pendingWrite }: StateRecord): UserError {
   return pendingWrite === undefined
-    ? new UserError('The state is being run already. Wait for that run to end, or restore the state once more for a second run.', { code: 'state_busy' })
-    : new UserError('Another run of this state is writing its pending session write. Wait for that run to end.', { code: 'session_write_busy' });
+    ? new UserError(
+        'The state is being run already. Wait for that run to end, or restore the state once more for a second run.',
+        { code: 'state_busy' },
+      )
+    : new UserError('Another run of this state is writing its pending session write. Wait for that run to end.', {
+        code: 'session_write_busy',
+      });
 }
