@@ -14,14 +14,14 @@ import type { Measured } from './table.ts';
 const help = `pnpm bench [options]
   --only <name>   ${measurements.map(({ name }) => name).join(', ')}; may be repeated
   --rounds <n>    processes per peer (default 5)
-  --seconds <s>   warm-up, and measured time, of each process (default 1)
+  --seconds <s>   warm-up, and measured time, of each process (default 2)
   --json          JSON instead of a table`;
 
 const { values: options } = parseArgs({
   options: {
     only: { type: 'string', multiple: true, default: measurements.map(({ name }) => name) },
     rounds: { type: 'string', default: '5' },
-    seconds: { type: 'string', default: '1' },
+    seconds: { type: 'string', default: '2' },
     json: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },

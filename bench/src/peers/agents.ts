@@ -18,7 +18,8 @@ import {
 
 setTracingDisabled(true);
 
-const usage = { input_tokens: tokens.input, output_tokens: tokens.output, total_tokens: tokens.input + tokens.output };
+const counts = { input_tokens: tokens.input, output_tokens: tokens.output, total_tokens: tokens.input + tokens.output };
+const usage = toUsage(counts);
 
 function message(text: string): ResponseOutputItem {
   return {
@@ -35,7 +36,7 @@ function scriptedModel(): Model {
   return {
     async getResponse() {
       return {
-        usage: toUsage(usage),
+        usage,
         output: [
           isFirst()
             ? {
@@ -56,7 +57,7 @@ function scriptedModel(): Model {
 }
 
 function streamedModel(): Model {
-  const done = { id: 'resp_1', object: 'response', status: 'completed', output: [message(longAnswer)], usage };
+  const done = { id: 'resp_1', object: 'response', status: 'completed', output: [message(longAnswer)], usage: counts };
   return {
     getResponse() {
       throw new Error('Not part of this measurement.');

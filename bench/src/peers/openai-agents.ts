@@ -18,7 +18,8 @@ import {
 
 setTracingDisabled(true);
 
-const usage = { inputTokens: tokens.input, outputTokens: tokens.output, totalTokens: tokens.input + tokens.output };
+const counts = { inputTokens: tokens.input, outputTokens: tokens.output, totalTokens: tokens.input + tokens.output };
+const usage = new Usage(counts);
 
 function message(text: string): ModelResponse['output'][number] {
   return { type: 'message', role: 'assistant', status: 'completed', content: [{ type: 'output_text', text }] };
@@ -29,7 +30,7 @@ function scriptedModel(): Model {
   return {
     async getResponse() {
       return {
-        usage: new Usage(usage),
+        usage,
         output: [
           isFirst()
             ? { type: 'function_call', callId: 'call_1', name: toolName, arguments: toolArguments, status: 'completed' }
@@ -51,7 +52,10 @@ function streamedModel(): Model {
     async *getStreamedResponse() {
       yield { type: 'response_started' };
       for (const delta of pieces) yield { type: 'output_text_delta', delta };
-      yield { type: 'response_done', response: { id: 'resp_1', usage, output: [message(longAnswer)] as never } };
+      yield {
+        type: 'response_done',
+        response: { id: 'resp_1', usage: counts, output: [message(longAnswer)] as never },
+      };
     },
   };
 }
