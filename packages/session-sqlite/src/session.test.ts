@@ -310,6 +310,22 @@ describe('failing writes', () => {
     expect(await session.getItems()).toEqual(users(2));
   });
 
+  it('keep the order of the calls while they wait for the lock [SESS-009]', async () => {
+    const path = freshPath();
+    const session = new SQLiteSession<object>('s', path);
+    await session.getItems();
+    const holder = new DatabaseSync(path);
+    holder.exec('BEGIN IMMEDIATE');
+    // The first call has waited for so long that its next try is far away when the lock is free.
+    const added = [session.addItems([user('1')])];
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    added.push(session.addItems([user('2')]), session.addItems([user('3')]));
+    holder.exec('ROLLBACK');
+    holder.close();
+    await Promise.all(added);
+    expect(await session.getItems()).toEqual(users(3));
+  });
+
   it('wait for the lock of a file that is still in the making [SESS-182, IL-012]', async () => {
     const path = freshPath();
     const holder = new DatabaseSync(path);
