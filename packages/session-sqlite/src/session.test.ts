@@ -116,6 +116,51 @@ describe('contract, with a database that was handed in', () => {
   });
 });
 
+describe('a session on a file', () => {
+  it('gives each item to one of many who pop at once [SESS#37, IL-009]', async () => {
+    const path = freshPath();
+    const sessions = [
+      new SQLiteSession<{ content: string }>('s', path),
+      new SQLiteSession<{ content: string }>('s', path),
+    ];
+    await sessions[0]!.addItems(users(20));
+    const popped = await Promise.all(Array.from({ length: 21 }, (_, index) => sessions[index % 2]!.popItem()));
+    expect(new Set(popped.map((item) => item?.content)).size).toBe(21);
+    expect(popped.at(-1)).toBeUndefined();
+  });
+
+  it('applies an operation once, over objects and connections [SESS#14, SESS-034]', async () => {
+    const path = freshPath();
+    const operation = { operationId: 'op', transaction: { type: 'append_items', items: users(2) } } as const;
+    for (let time = 0; time < 2; time++) {
+      await using session = new SQLiteSession<object>('s', path);
+      await session.applyHistoryTransaction(operation);
+    }
+    await using session = new SQLiteSession<object>('s', path);
+    const other = session.applyHistoryTransaction({
+      ...operation,
+      transaction: { type: 'append_items', items: users(3) },
+    });
+    await expect(other).rejects.toMatchObject({ name: 'UserError', code: 'session_operation_mismatch' });
+    expect(await session.getItems()).toEqual(users(2));
+    await session.clearSession();
+    expect(sql(path, 'SELECT * FROM agent_session_operations')).toEqual([]);
+  });
+
+  it('takes any text as id [SESS#46, SESS-137]', async () => {
+    const path = freshPath();
+    const ids = ["it's", '100%*?', 'new\nline', '😀', 'x'.repeat(1000), "Robert'); DROP TABLE students;--"];
+    for (const id of ids) await new SQLiteSession<object>(id, path).addItems([user(id)]);
+    for (const id of ids) {
+      const session = new SQLiteSession<object>(id, path);
+      expect(await session.getItems()).toEqual([user(id)]);
+      expect(await session.popItem()).toEqual(user(id));
+      await session.clearSession();
+    }
+    expect(sql(path, 'SELECT count(*) AS n FROM agent_sessions')).toMatchObject([{ n: 0 }]);
+  });
+});
+
 describe('options', () => {
   it('refuses what it does not know before it opens anything [SESS#47, SESS-137, 158]', () => {
     const path = freshPath();

@@ -42,7 +42,7 @@ export class MemorySession<T extends object = AgentInputItem> implements Managed
 
   constructor(
     sessionId?: string,
-    options?: { items?: readonly T[] | undefined; sessionSettings?: SessionSettings | undefined },
+    options?: { items?: readonly NoInfer<T>[] | undefined; sessionSettings?: SessionSettings | undefined },
   ) {
     checkOptions(options, { items: kinds.array, sessionSettings: kinds.object }, 'MemorySession');
     checkSessionSettings(options?.sessionSettings, "'sessionSettings' of MemorySession");
