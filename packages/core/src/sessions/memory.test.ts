@@ -23,7 +23,7 @@ describe('contract', () => {
         if (known !== undefined)
           return options === undefined
             ? known
-            : new MemorySession(id, { ...options, items: await known.getItems(Number.MAX_SAFE_INTEGER) });
+            : new MemorySession<object>(id, { ...options, items: await known.getItems(Number.MAX_SAFE_INTEGER) });
         const session = new MemorySession<object>(id, options);
         sessions.set(id, session);
         return session;
@@ -48,7 +48,7 @@ describe('options', () => {
     expect(() => new MemorySession('s', { item: [] } as never)).toThrow(/Unknown option 'item'.*'items'/);
     expect(() => new MemorySession('s', { sessionSettings: { limit: 0.5 } })).toThrow(/whole number/);
     expect(() => new MemorySession(' ')).toThrow(expect.objectContaining({ code: 'session_id_invalid' }));
-    expect(() => new MemorySession('s', { items: [{ a: 1n }] })).toThrow(SessionItemError);
+    expect(() => new MemorySession<object>('s', { items: [{ a: 1n }] })).toThrow(SessionItemError);
   });
 
   it('give it initial items, which are copies', async () => {

@@ -129,7 +129,8 @@ describe('the limit', () => {
   );
 
   it('leaves the end of the history known as far as it was read', async () => {
-    const tailOf = async (old: readonly AgentInputItem[], limit: number | null) => (await prepare(old, { settings: { limit } })).tail;
+    const tailOf = async (old: readonly AgentInputItem[], limit: number | null) =>
+      (await prepare(old, { settings: { limit } })).tail;
     expect((await tailOf(history, null)).last(2)).toEqual(history.slice(1));
     expect((await tailOf(history, 1)).last(2)).toEqual(history.slice(2));
     // Nothing was looked at; an empty answer to a real question says that nothing is there.
