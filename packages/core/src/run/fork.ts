@@ -1,10 +1,11 @@
 import type { StateRecord } from '../state/record.ts';
 import type { RunEnv } from './env.ts';
-import { ownContext } from '../state/copy.ts';
+import { ownContext, separateContext } from '../state/copy.ts';
 
 /**
  * The record for the turns after a resumed one. A state that the caller passed in advances with its interrupted turn and
- * then stands still (STATE-135): the turns that follow get lists of their own, over the same context.
+ * then stands still (STATE-135), with a ledger, decisions and usage of its own: the turns that follow, and the result,
+ * go on with lists of their own and with the context that the run's callbacks know.
  */
 export function forkRecord(record: StateRecord, env: RunEnv): StateRecord {
   const fork = ownContext({
@@ -16,6 +17,7 @@ export function forkRecord(record: StateRecord, env: RunEnv): StateRecord {
     decisions: record.decisions.slice(),
     inUse: false,
   });
+  separateContext(record);
   env.session?.follow(fork);
   return fork;
 }

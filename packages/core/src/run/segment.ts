@@ -181,6 +181,8 @@ export class Segment {
     else {
       live.unrecoverable ||= this.#record.unrecoverable;
       if (this.#record.step.type === 'final_output') live.step = this.#record.step;
+      // What a state used grows with its run (RUN-1005).
+      contextInternals(live.context).usage = contextInternals(this.env.context).usage.copy();
     }
   }
 }

@@ -58,7 +58,8 @@ class Counter {
 /** The spans of one segment: task, agent, turn, and those of its calls. Everything here is a flag test when nobody traces. */
 export class RunSpans {
   readonly #run: RunTrace;
-  readonly #record: StateRecord;
+  /** Of the run's context: a state that was passed in gets one of its own on the way. */
+  readonly #context: ReturnType<typeof contextInternals>;
   readonly #task: Span<'task'> | undefined;
   readonly #taskUsage = new Counter();
   #agent: { readonly span: Span<'agent'>; readonly agent: AnyAgent } | undefined;
@@ -66,15 +67,14 @@ export class RunSpans {
   #turnUsage = new Counter();
 
   constructor(record: StateRecord, run: RunTrace, details: { readonly streamed: boolean; readonly resumed: boolean }) {
-    this.#record = record;
     this.#run = run;
     if (run.recording && run.taskAndTurnSpans) {
       this.#task = startItem(run.span({ type: 'task', name: run.workflowName }, run.parent));
       addDetails(this.#task, { ...details, nested: false });
     }
-    const internals = contextInternals(record.context);
-    internals.trace = run.trace;
-    internals.span = this.current?.type === 'trace' ? undefined : this.current;
+    this.#context = contextInternals(record.context);
+    this.#context.trace = run.trace;
+    this.#context.span = this.current?.type === 'trace' ? undefined : this.current;
   }
 
   /** `undefined` when the run is not traced. */
@@ -224,7 +224,7 @@ export class RunSpans {
   }
 
   #setSpan(span: Span<'turn'> | Span<'agent'>): void {
-    contextInternals(this.#record.context).span = span as unknown as Span;
+    this.#context.span = span as unknown as Span;
   }
 }
 

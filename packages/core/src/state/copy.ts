@@ -90,6 +90,12 @@ export function ownContext(record: StateRecord): StateRecord {
   return record;
 }
 
+/** Gives the record a context of its own in place of the one that a run goes on with. */
+export function separateContext(record: StateRecord): void {
+  record.context = copyContext(record.context);
+  ownContext(record);
+}
+
 function copyContext(context: RunContext): RunContext {
   const from = contextInternals(context);
   const copy = new RunContext(from.value);
