@@ -386,6 +386,45 @@ bothForms((runForm, form) => {
       expect(state.status).toBe('completed');
     });
 
+    it.each(['live', 'through JSON'])(
+      'that were passed in can be run again after a later turn failed (%s) [STATE-135]',
+      async (way) => {
+        const { agent, model, effects } = desk(
+          refund('7', 'c1'),
+          lookup('1', 'c2'),
+          new Error('down'),
+          lookup('1', 'c2'),
+          'done',
+        );
+        const state = (await runForm(agent, 'go')).toState();
+        state.approve(item(state, 'c1'));
+        expect(await rejection(runForm(agent, state))).toMatchObject({ message: 'down' });
+        expect(state.status).toBe('ready');
+        const again = way === 'live' ? state : await RunState.fromString(agent, state.toString());
+        const result = await runForm(agent, again);
+        expect([result.finalOutput, model.calls.length]).toEqual(['done', 5]);
+        // It stands where its interrupted turn ended: what came after is done again, as the model asks for it again.
+        expect(effects).toEqual(['refund 7', 'lookup 1', 'lookup 1']);
+        expect(kindsOf(result.toInputList())).toBe('u fc fco fc fco m');
+      },
+    );
+
+    it('that were passed in share nothing with the result: their text can be restored, their decisions are their own [STATE-131, 132, RUN-1213]', async () => {
+      const { agent } = desk([refund('1', 'c1'), refund('2', 'c2')], lookup('3', 'c3'), 'done');
+      const state = (await runForm(agent, 'go')).toState();
+      state.approve(item(state, 'c1'));
+      const paused = await runForm(agent, state);
+      const before = comparable(paused.toState().toString());
+      state.approve(item(state, 'c2'));
+      expect(comparable(paused.toState().toString())).toEqual(before);
+      const done = await runForm(agent, state);
+      expect(done.finalOutput).toBe('done');
+      expect(comparable(paused.toState().toString())).toEqual(before);
+      expect([paused.context.usage.requests, done.context.usage.requests, state.usage.requests]).toEqual([1, 3, 3]);
+      const restored = await RunState.fromString(agent, state.toString());
+      expect([restored.status, kindsOf(restored.toInputList())]).toEqual(['completed', 'u fc fc fco fco']);
+    });
+
     it('of every kind come back equal from their text, as they are left by runs [STATE#38, STATE-341, STATE#129]', async () => {
       const session = new PlainSession();
       const boom = tool({ name: 'boom', failureErrorFunction: null, execute: () => Promise.reject(new Error('boom')) });
