@@ -98,7 +98,7 @@ bothForms((runForm, form) => {
     it('leaves the call to a person when it says nothing; it is asked again in each pass [STATE#124, STATE-105]', async () => {
       const { agent, effects } = desk([refund('1', 'c1')]);
       let asked = 0;
-      const onApproval: OnApproval = () => void (asked += 1);
+      const onApproval: OnApproval<unknown> = () => void (asked += 1);
       const paused = await runForm(agent, 'go', { onApproval });
       logged();
       const again = await runForm(agent, paused.toState(), { onApproval });

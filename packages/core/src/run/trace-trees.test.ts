@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { Agent, configureLogging, getRunErrorState, run, RunState, tool } from '../index.ts';
-import type { RunInput, RunOptions, RunResult, Span } from '../index.ts';
+import type { AnyAgent, RunInput, RunOptions, RunResult, Span } from '../index.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { bothForms } from '../testing/forms.ts';
 import { InMemoryTraceProcessor, refusal, ScriptedModel, text, toolCall } from '../testing/index.ts';
-import type { ModelStep } from '../testing/index.ts';
+import type { ModelStep, TraceNode } from '../testing/index.ts';
 import { configureTracing, setTraceProcessors } from '../tracing.ts';
 import { PlainSession } from '../../test/run-kit.ts';
 
@@ -44,7 +44,7 @@ const functionSpan = (): Span<'function'> =>
 /** One span a line, indented; errors behind it, and outputs of tools. */
 function tree(): string {
   const lines: string[] = [];
-  const add = (nodes: ReturnType<InMemoryTraceProcessor['tree']>, depth: number): void => {
+  const add = (nodes: readonly TraceNode[], depth: number): void => {
     for (const { type, name, error, children } of nodes) {
       lines.push(`${'  '.repeat(depth)}${type} ${name}${error === undefined ? '' : ` !! ${error}`}`);
       add(children, depth + 1);
@@ -73,7 +73,7 @@ const boom =
     throw new Error(message);
   };
 
-type Go = (agent: Agent, input: RunInput, options?: RunOptions) => Promise<RunResult>;
+type Go = (agent: AnyAgent, input: RunInput, options?: RunOptions) => Promise<RunResult>;
 
 /** Scripts of section 5.1 and the errors of 6.1, as far as runs of one agent can have them; `mark` stands in everything that is private. */
 function scenarios(mark = ''): Record<string, (go: Go, options: RunOptions) => Promise<unknown>> {
