@@ -90,17 +90,24 @@ describe('one record', () => {
     });
   });
 
-  test('a sticky decision clears what was decided before, a later exact one leaves it standing for others [STATE-163]', () => {
+  test('a sticky decision replaces an earlier one and leaves what was said of other calls [STATE-163] [IL-068]', () => {
     const record = emptyRecord();
     decideCall(record, 'a', false, 'no');
-    decideAlways(record, identityOf('b'), false, 'closed');
+    decideCall(record, 'b', false, 'not yet');
     decideAlways(record, identityOf('b'), true);
     expect(record).toMatchObject({
       approved: true,
-      rejected: [],
-      rejectionMessages: new Map(),
+      rejected: ['a'],
+      rejectionMessages: new Map([['a', 'no']]),
       stickyRejectionMessage: undefined,
     });
+    decideAlways(record, identityOf('c'), false, 'closed');
+    expect(record).toMatchObject({ approved: false, rejected: true });
+    const kept = map((own) => {
+      decideCall(own, 'a', true);
+      decideAlways(own, identityOf('b'), false);
+    });
+    expect([status(kept, 'a'), status(kept, 'b'), status(kept, 'other')]).toEqual([true, false, false]);
     const reversed = map((own) => {
       decideAlways(own, identityOf('a'), true);
       decideCall(own, 'a', false);

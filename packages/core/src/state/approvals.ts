@@ -113,26 +113,32 @@ export function decideCall(record: ApprovalRecord, callId: string, approved: boo
   else record.rejectionMessages.set(callId, message);
 }
 
-/** Decides this and later calls of the tool (STATE-163). */
+/**
+ * Decides this and later calls of the tool (STATE-163). What was said about other single calls stands: a call that a person
+ * rejected must not run because they trust the next one.
+ */
 export function decideAlways(
   record: ApprovalRecord,
   identity: CallIdentity,
   approved: boolean,
   message?: string,
 ): void {
+  const { callId } = identity;
+  const others = (value: boolean | string[]): string[] =>
+    Array.isArray(value) ? value.filter((id) => id !== callId) : [];
   record.stickyScope = identity.approvalScope;
+  record.rejectionMessages.delete(callId);
   if (approved) {
+    record.rejected = others(record.rejected);
     record.approved = true;
-    record.rejected = [];
-    record.rejectionMessages.clear();
     record.stickyRejectionMessage = undefined;
     return;
   }
-  record.approved = false;
+  const kept = others(record.approved);
+  record.approved = kept.length > 0 && kept;
   record.rejected = true;
   record.stickyRejectionMessage = message === '' ? undefined : message;
-  if (record.stickyRejectionMessage === undefined) record.rejectionMessages.delete(identity.callId);
-  else record.rejectionMessages.set(identity.callId, record.stickyRejectionMessage);
+  if (record.stickyRejectionMessage !== undefined) record.rejectionMessages.set(callId, record.stickyRejectionMessage);
 }
 
 /** Exact key first, then the one that old snapshots have for a deferred tool (STATE-143). */

@@ -202,6 +202,13 @@ export function createToolContext<C>(run: RunContext<C>, init: ToolContextInit):
   return new (ToolContext as unknown as new (slot: Slot, call: ToolCallFacts) => ToolContext<C>)(slot, init);
 }
 
+/** The same call with another signal: for work inside it that has a limit of its own. */
+export function withCallSignal<C>(context: ToolContext<C>, signal: AbortSignal): ToolContext<C> {
+  const { run, call } = slotOf(context);
+  const slot = new RunSlot(run, { span: call?.span, signal, idempotencyKey: () => context.idempotencyKey });
+  return new (ToolContext as unknown as new (slot: Slot, call: ToolCallFacts) => ToolContext<C>)(slot, context);
+}
+
 /** Names one call for the outside world (STATE-509): equal for every attempt, different for every other call. */
 export function idempotencyKey(runKey: string, path: readonly string[], callId: string): string {
   return sha256Base64Url(JSON.stringify(['agents-run-v1', runKey, ...path, callId]));
