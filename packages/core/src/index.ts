@@ -110,6 +110,7 @@ export {
   ModelStreamTruncatedError,
   RunAbortedError,
   ToolCallError,
+  ToolTimeoutError,
   UserError,
 } from './base/errors.ts';
 export type { AgentsErrorCode, ModelBehaviorErrorCode, RunErrorDetails, UserErrorCode } from './base/errors.ts';

@@ -92,7 +92,7 @@ describe('arguments', () => {
     // @ts-expect-error no `execute`
     tool({ name: 'x' });
     // @ts-expect-error not built yet
-    tool({ name: 'x', timeoutMs: 20, execute: () => 1 });
+    tool({ name: 'x', deferLoading: true, execute: () => 1 });
   });
 });
 

@@ -12,9 +12,10 @@ export type InvokeArgs<C, X = { callId?: string | undefined; signal?: AbortSigna
   : [options: { context: C } & X];
 
 /**
- * Runs one tool without a run, for unit tests: validation and failure policy as in a run; no approval. A failure that the
- * tool answers with a text gives that text. `callId` is what the tool sees as `ctx.toolCallId`, default a random one.
+ * Runs one tool without a run, for unit tests: validation, timeout and failure policy as in a run; no approval. A failure
+ * that the tool answers with a text gives that text. `callId` is what the tool sees as `ctx.toolCallId`, default a random one.
  *
+ * @throws ToolTimeoutError when it took too long and its `timeoutBehavior` is `raise_exception`
  * @throws ToolCallError when the tool has `failureErrorFunction: null` and fails
  * @example expect(await invokeFunctionTool(weather, { city: 'Kyiv' })).toBe('mild')
  */

@@ -56,7 +56,7 @@ describe('one call of a tool', () => {
     const check = vi.fn<() => boolean>(() => true);
     const made = tool({ name: 'find', parameters: z.object({ n: z.number().refine(check) }), execute: ({ n }) => n });
     const parsed = toolInternals(made).parse('{"n":4}');
-    expect(await invokeTool(made, contextOf('{"n":4}'), '{"n":4}', parsed)).toEqual({ output: 4 });
+    expect(await invokeTool(made, contextOf('{"n":4}'), '{"n":4}', { parsed })).toEqual({ output: 4 });
     expect(check).toHaveBeenCalledTimes(1);
   });
 

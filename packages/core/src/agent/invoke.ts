@@ -1,79 +1,140 @@
 import type { ParsedArguments } from './arguments.ts';
-import type { FunctionTool } from './tool.ts';
+import type { FunctionTool, MaybePromise } from './tool.ts';
 import type { ToolInternals } from './tool-internals.ts';
 import type { ToolContext } from '../state/context.ts';
 import { AgentsError, ToolCallError, UserError } from '../base/errors.ts';
 import { kindOf } from '../base/options.ts';
+import { withCallSignal } from '../state/context.ts';
+import { inTime, timeoutError } from './timeout.ts';
 import { toolInternals } from './tool-internals.ts';
 
 /** What came of one call of a tool. */
 export interface ToolInvocation {
-  /** The tool's value, or the text that a failure policy made of its failure. */
+  /** The tool's value, or the text for the model in place of its failure. */
   readonly output: unknown;
-  /** Set when the call failed and its policy made a text of it. */
+  /** Set when the call failed and a text was made of it. */
   readonly failure?: ToolFailure;
 }
 
 export interface ToolFailure {
   readonly error: Error;
-  /** `default`: the fixed text, which the run's formatter may replace; `custom`: the tool's `failureErrorFunction`. */
-  readonly handledBy: 'default' | 'custom';
+  /**
+   * `default`: the fixed text, which the run's formatter may replace; `custom`: the tool's `failureErrorFunction`;
+   * `timeout`: the call took too long.
+   */
+  readonly handledBy: 'default' | 'custom' | 'timeout';
+}
+
+export interface InvokeOptions {
+  /** The call's arguments, where somebody has read them already. */
+  readonly parsed?: ParsedArguments | undefined;
+  /** Aborts the signal that `ctx` has. Default: the body gets a context whose signal follows that one. */
+  readonly abort?: ((reason: unknown) => void) | undefined;
 }
 
 /** What a model reads of a failure unless somebody says otherwise: nothing of the exception. */
 const failureText = 'An error occurred while running the tool. Please try again.';
 
 /**
- * Runs one call of a tool: arguments, body, failure policy. The one place for that; decisions, hooks, spans and the
- * output item are around it.
+ * Runs one call of a tool: arguments, body, time limit, failure policy. The one place for that; decisions, hooks, spans
+ * and the output item are around it.
  *
- * @param parsed its arguments, where somebody has read them already
- * @throws what the failure policy lets through; what the tool threw once its signal is aborted; UserError for a schema that validates asynchronously
+ * @throws what the failure policy lets through; what the tool threw once its signal is aborted; ToolTimeoutError where the tool asks for it; UserError for a schema that validates asynchronously
  */
 export async function invokeTool(
   tool: FunctionTool<never, never>,
   ctx: ToolContext<never>,
   argumentsJson: string,
-  parsed?: ParsedArguments,
+  { parsed, abort }: InvokeOptions = {},
 ): Promise<ToolInvocation> {
   const internals = toolInternals(tool);
+  const { timeout } = internals;
+  if (timeout === undefined)
+    return await answered(tool, internals, ctx, await attempt(internals, ctx, argumentsJson, parsed));
+  const limited = abort === undefined ? withAbort(ctx) : { ctx, abort };
+  const done = await inTime(timeout.ms, limited.ctx.signal, () =>
+    attempt(internals, limited.ctx, argumentsJson, parsed),
+  );
+  if (done !== 'too late') return await answered(tool, internals, limited.ctx, done);
+  const error = timeoutError(tool.name, timeout);
+  limited.abort(error);
+  if (timeout.behavior === 'raise_exception') throw error;
+  const { errorFunction } = timeout;
+  const output = errorFunction
+    ? await textFrom(tool, 'timeoutErrorFunction', error, () => errorFunction(limited.ctx, error))
+    : error.message;
+  return { output, failure: { error, handledBy: 'timeout' } };
+}
+
+function withAbort(outer: ToolContext<never>): {
+  readonly ctx: ToolContext<never>;
+  readonly abort: (reason: unknown) => void;
+} {
+  const own = new AbortController();
+  return {
+    ctx: withCallSignal(outer, AbortSignal.any([outer.signal, own.signal])),
+    abort: (reason) => own.abort(reason),
+  };
+}
+
+/** What the body gave or threw; arguments that cannot run count as thrown. */
+type Attempt =
+  | { readonly ok: true; readonly output: unknown }
+  | { readonly ok: false; readonly thrown: unknown; readonly issues: string };
+
+/** @throws UserError for a schema that validates asynchronously */
+async function attempt(
+  internals: ToolInternals,
+  ctx: ToolContext<never>,
+  argumentsJson: string,
+  parsed: ParsedArguments | undefined,
+): Promise<Attempt> {
   const args = parsed ?? internals.parse(argumentsJson);
-  if (!args.ok) return await failed(tool, internals, ctx, args.error, args.issues);
+  if (!args.ok) return { ok: false, thrown: args.error, issues: args.issues };
   try {
-    return { output: await internals.execute(args.value as never, ctx) };
-  } catch (error) {
+    return { ok: true, output: await internals.execute(args.value as never, ctx) };
+  } catch (thrown) {
     // A cancelled call has nobody left who reads a text.
-    if (ctx.signal.aborted) throw error;
-    return await failed(tool, internals, ctx, error, '');
+    if (ctx.signal.aborted) throw thrown;
+    return { ok: false, thrown, issues: '' };
   }
 }
 
-async function failed(
+async function answered(
   tool: FunctionTool<never, never>,
-  internals: ToolInternals,
+  { failureErrorFunction }: ToolInternals,
   ctx: ToolContext<never>,
-  thrown: unknown,
-  issues: string,
+  done: Attempt,
 ): Promise<ToolInvocation> {
-  const { failureErrorFunction } = internals;
+  if (done.ok) return { output: done.output };
+  const { thrown, issues } = done;
   if (failureErrorFunction === null) throw failureOf(tool, thrown);
   const error = asError(thrown);
   if (failureErrorFunction === undefined) {
     const output = issues === '' ? failureText : `${failureText} Invalid arguments: ${issues}`;
     return { output, failure: { error, handledBy: 'default' } };
   }
-  let output: unknown;
+  const output = await textFrom(tool, 'failureErrorFunction', error, () => failureErrorFunction(ctx, error));
+  return { output, failure: { error, handledBy: 'custom' } };
+}
+
+/** @throws what the function throws, with the tool's name; UserError when it gives no text */
+async function textFrom(
+  tool: FunctionTool<never, never>,
+  option: string,
+  cause: Error,
+  ask: () => MaybePromise<string>,
+): Promise<string> {
+  let text: unknown;
   try {
-    output = await failureErrorFunction(ctx, error);
+    text = await ask();
   } catch (second) {
     throw failureOf(tool, second);
   }
-  if (typeof output !== 'string')
-    throw new UserError(
-      `tool ${tool.name}: \`failureErrorFunction\` must return the text for the model, not ${kindOf(output)}.`,
-      { cause: error },
-    );
-  return { output, failure: { error, handledBy: 'custom' } };
+  if (typeof text === 'string') return text;
+  throw new UserError(`tool ${tool.name}: \`${option}\` must return the text for the model, not ${kindOf(text)}.`, {
+    cause,
+  });
 }
 
 /** What fails the run: errors of ours as they are, others with the tool's name. */

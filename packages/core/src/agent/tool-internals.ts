@@ -1,6 +1,7 @@
 import type { NeedsApproval } from '../state/decisions.ts';
 import type { ToolContext } from '../state/context.ts';
 import type { ParsedArguments } from './arguments.ts';
+import type { ToolTimeout } from './timeout.ts';
 import type { FunctionTool, IsEnabled, ToolErrorFunction } from './tool.ts';
 import { internal } from '../base/brand.ts';
 import { UserError } from '../base/errors.ts';
@@ -15,6 +16,8 @@ export interface ToolInternals {
   readonly needsApproval: NeedsApproval<never, never>;
   /** `undefined`: the implicit default; `null`: failures fail the run. */
   readonly failureErrorFunction: ToolErrorFunction<never> | null | undefined;
+  /** `undefined`: no limit. */
+  readonly timeout: ToolTimeout | undefined;
 }
 
 /** Whether a value was made by `tool`, of whichever copy of this package. @internal */

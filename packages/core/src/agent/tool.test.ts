@@ -99,7 +99,7 @@ describe('definition of a tool', () => {
 
   test.each<[string, object, RegExp]>([
     ['an unknown option', { inputSchema: {} }, /'inputSchema' of tool x/],
-    ['an option that is not built', { timeoutMs: 20 }, /'timeoutMs' of tool x/],
+    ['an option that is not built', { deferLoading: true }, /'deferLoading' of tool x/],
     ['no execute', { execute: undefined }, /tool x: .*`execute`/],
     ['execute of another kind', { execute: 1 }, /'execute' of tool x/],
     ['description of another kind', { description: 1 }, /'description' of tool x/],

@@ -2,6 +2,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { AnyAgent } from './agent.ts';
 import type { JsonSchema, SchemaWithJson } from './schema.ts';
 import type { ToolInternals } from './tool-internals.ts';
+import type { ToolTimeoutError } from '../base/errors.ts';
 import type { JsonObject } from '../items/wire.ts';
 import type { RunContext, ToolContext } from '../state/context.ts';
 import type { NeedsApproval } from '../state/decisions.ts';
@@ -11,6 +12,7 @@ import { checkOptions, kindOf, kinds } from '../base/options.ts';
 import { parseArguments, readParameters } from './arguments.ts';
 import { invokeTool } from './invoke.ts';
 import { copySchema, freezeDeep } from './schema-parts.ts';
+import { checkTimeoutMs, readTimeout, timeoutBehaviors } from './timeout.ts';
 
 export type { OutputSchema, OutputType } from './output.ts';
 export type { JsonSchema, SchemaWithJson } from './schema.ts';
@@ -53,6 +55,12 @@ export interface ToolOptions<P, C, R, CB = C> {
   isEnabled?: IsEnabled<CB> | undefined;
   /** `null` rethrows: the run fails. Default: a fixed text without the error's message. */
   failureErrorFunction?: ToolErrorFunction<CB> | null | undefined;
+  /** Milliseconds that one call may take, arguments and body; then its signal is aborted. Default: no limit. */
+  timeoutMs?: number | undefined;
+  /** What becomes of a call that took too long: a text for the model, or the run fails. Default `error_as_result`. */
+  timeoutBehavior?: 'error_as_result' | 'raise_exception' | undefined;
+  /** The text of `error_as_result`. Default: `Tool '<name>' timed out after <s> seconds.` */
+  timeoutErrorFunction?: ((ctx: RunContext<CB>, error: ToolTimeoutError) => MaybePromise<string>) | undefined;
   /** Merged into the wire tool. */
   providerData?: JsonObject | undefined;
 }
@@ -70,7 +78,7 @@ export interface FunctionTool<in C = unknown, in A = never, out R = unknown> {
   readonly origin: ToolOrigin;
   readonly needsApproval: NeedsApproval<C, A>;
   readonly providerData: JsonObject | undefined;
-  /** Parses, validates and runs, with failure policy. Unit tests: `invokeFunctionTool`. */
+  /** Parses, validates and runs, with timeout and failure policy. Unit tests: `invokeFunctionTool`. */
   onInvokeTool(ctx: ToolContext<C>, argumentsJson: string): Promise<unknown>;
   /** A copy with other options; the source is untouched. */
   copyWith(overrides: ToolOverrides<C, A>): FunctionTool<C, A, R>;
@@ -132,6 +140,9 @@ const overridable = {
   needsApproval: kinds.any,
   isEnabled: kinds.either(kinds.boolean, kinds.function),
   failureErrorFunction: kinds.nullable(kinds.function),
+  timeoutMs: checkTimeoutMs,
+  timeoutBehavior: kinds.oneOf(...timeoutBehaviors),
+  timeoutErrorFunction: kinds.function,
   providerData: kinds.object,
 } as const;
 
@@ -197,6 +208,7 @@ class ToolImpl implements FunctionTool<never> {
       isEnabled: options.isEnabled ?? true,
       needsApproval: this.needsApproval,
       failureErrorFunction: options.failureErrorFunction,
+      timeout: readTimeout(options),
     };
     // Not enumerable: a log of the tool shows what it is, not how it works.
     Object.defineProperty(this, internal, { value: Object.freeze(internals) });

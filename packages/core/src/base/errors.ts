@@ -215,6 +215,23 @@ export class ToolCallError extends UserError {
   }
 }
 
+/** A tool ran longer than its `timeoutMs`, and its `timeoutBehavior` is `raise_exception`. */
+export class ToolTimeoutError extends AgentsError {
+  static {
+    defineError(this, 'ToolTimeoutError');
+  }
+
+  declare readonly code: 'tool_timeout';
+  readonly toolName: string;
+  readonly timeoutMs: number;
+
+  constructor(message: string, options: { toolName: string; timeoutMs: number; cause?: unknown }) {
+    super(message, { code: 'tool_timeout', cause: options.cause });
+    this.toolName = options.toolName;
+    this.timeoutMs = options.timeoutMs;
+  }
+}
+
 /** First request without an API key. */
 export class MissingCredentialsError extends UserError {
   static {

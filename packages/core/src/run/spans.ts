@@ -6,7 +6,7 @@ import type { StateRecord } from '../state/record.ts';
 import type { Span, SpanError, SpanUsage, Trace } from '../tracing/types.ts';
 import type { ResolvedOptions } from './options.ts';
 import { resolveOutput } from '../agent/output.ts';
-import { MaxTurnsExceededError, ModelBehaviorError, RunAbortedError } from '../base/errors.ts';
+import { MaxTurnsExceededError, ModelBehaviorError, RunAbortedError, ToolTimeoutError } from '../base/errors.ts';
 import { contextInternals } from '../state/context.ts';
 import { addDetails, failSpan, failSpanIfOk, finishItem, startItem } from '../tracing/lifecycle.ts';
 import { startRunTrace } from '../tracing/run-trace.ts';
@@ -187,19 +187,20 @@ export class RunSpans {
     return new FunctionSpan(span, this.#run, agent.name);
   }
 
-  /** The agent span tells that the run failed, unless a narrower span says more (TRACE-E1). */
+  /**
+   * The agent span tells that the run failed, unless a narrower span says more (TRACE-E1). Calls that still run were told to
+   * stop; after an abort everything that is open ends at once (TRACE-N18).
+   */
   runFailed(error: unknown): void {
     if (!this.#run.recording) return;
+    const stop = (span: Span): void => {
+      if (span.type === 'function') failCancelled(span, error, this.#run.includeSensitive);
+    };
     if (error instanceof RunAbortedError) {
-      this.#run.endOpenSpans((span) => {
-        if (span.type === 'function')
-          failSpanIfOk(span, {
-            message: 'Tool execution cancelled',
-            data: { tool_name: span.spanData.name, error: error.message },
-          });
-      });
+      this.#run.endOpenSpans(stop);
       return;
     }
+    for (const span of this.#run.openSpans()) stop(span);
     const span = this.#agent?.span as unknown as Span | undefined;
     if (span === undefined || error instanceof ModelBehaviorError) return;
     const fault: SpanError =
@@ -228,6 +229,16 @@ export class RunSpans {
   }
 }
 
+/** A call that something else brought to its end; one that had its output already was merely cut short. */
+function failCancelled(span: Span<'function'>, error: unknown, includeSensitive: boolean): void {
+  if (span.details.outcome !== undefined) return;
+  addDetails(span, { outcome: 'cancelled' });
+  failSpanIfOk(span, {
+    message: 'Tool execution cancelled',
+    data: { tool_name: span.spanData.name, error: toolErrorText(error, includeSensitive) },
+  });
+}
+
 /** The span of one call of a function tool. */
 export class FunctionSpan {
   readonly span: Span<'function'>;
@@ -240,16 +251,19 @@ export class FunctionSpan {
     this.#agentName = agentName;
   }
 
-  /** Runs the call in its scope; what fails it fails the span too. */
-  async within(work: () => Promise<void>): Promise<void> {
+  /** Runs the call in its scope; what fails it fails the span too. `cancelled`: others had told it to stop. */
+  async within(work: () => Promise<void>, cancelled: () => boolean): Promise<void> {
     try {
       await runInScope(this.span as unknown as Span, work);
     } catch (error) {
-      this.#fail(
-        'Error running tool',
-        { tool_name: this.span.spanData.name, error: toolErrorText(error, this.#run.includeSensitive) },
-        'error',
-      );
+      if (cancelled()) failCancelled(this.span, error, this.#run.includeSensitive);
+      else if (error instanceof ToolTimeoutError) this.timedOut(error, 'error');
+      else
+        this.#fail(
+          'Error running tool',
+          { tool_name: this.span.spanData.name, error: toolErrorText(error, this.#run.includeSensitive) },
+          'error',
+        );
       throw error;
     } finally {
       finishItem(this.span);
@@ -287,6 +301,16 @@ export class FunctionSpan {
       'Error running tool (non-fatal)',
       { tool_name: toolName, error: toolErrorText(error, this.#run.includeSensitive, byDefault) },
       'error_handled',
+      errorTypeOf(error),
+    );
+  }
+
+  /** The call took too long; a text went to the model, or the run fails. */
+  timedOut(error: unknown, outcome: 'error' | 'error_handled'): void {
+    this.#fail(
+      'Tool execution cancelled',
+      { tool_name: this.span.spanData.name, error: toolErrorText(error, this.#run.includeSensitive) },
+      outcome,
       errorTypeOf(error),
     );
   }

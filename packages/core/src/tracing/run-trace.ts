@@ -63,7 +63,8 @@ export class RunTrace {
     this.enabled = mode === 'on';
     this.recording = this.enabled && isRecording(this.trace);
     this.workflowName = workflowName;
-    this.includeSensitive = options.traceIncludeSensitiveData ?? sensitiveDefault();
+    // The environment is asked only where somebody could see something.
+    this.includeSensitive = this.enabled && (options.traceIncludeSensitiveData ?? sensitiveDefault());
     this.taskAndTurnSpans = options.traceTaskAndTurnSpans ?? true;
     this.#mode = mode;
     this.#policy = {
@@ -100,9 +101,14 @@ export class RunTrace {
     return this.#mode === 'hidden' ? enterNoop(fn) : enterScope(this.parent, fn);
   }
 
+  /** What is open now, leaves first. */
+  openSpans(): readonly Span[] {
+    return [...(this.#policy.open ?? [])].toReversed();
+  }
+
   /** Ends what is open now, leaves first (TRACE-N18). `before` may set errors. */
   endOpenSpans(before?: (span: Span) => void): void {
-    for (const span of [...(this.#policy.open ?? [])].toReversed()) {
+    for (const span of this.openSpans()) {
       before?.(span);
       finishItem(span);
     }
@@ -115,7 +121,7 @@ export class RunTrace {
   finish(): void {
     if (this.#finished) return;
     this.#finished = true;
-    for (const span of [...(this.#policy.open ?? [])].toReversed()) if (span.type !== 'custom') finishItem(span);
+    for (const span of this.openSpans()) if (span.type !== 'custom') finishItem(span);
     this.#policy.open = undefined;
     if (!this.enabled) return;
     if (this.owns) finishItem(this.trace);

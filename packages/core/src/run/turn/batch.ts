@@ -39,6 +39,11 @@ export class Batch {
     return this.#closed;
   }
 
+  /** A failure elsewhere told this call to stop, and it has not ended since. */
+  cancelled(call: PlannedFunctionCall): boolean {
+    return this.stopping && !this.#committing.has(call);
+  }
+
   start(call: PlannedFunctionCall, work: () => Promise<void>): void {
     const index = this.#tasks.length;
     const task: Task = {
@@ -67,6 +72,12 @@ export class Batch {
       this.#controllers.set(call, controller);
     }
     return controller.signal;
+  }
+
+  /** Aborts one call alone, which goes on by itself: its time is over. */
+  abort(call: PlannedFunctionCall, reason: unknown): void {
+    this.signal(call);
+    this.#controllers.get(call)?.abort(reason);
   }
 
   /** The body is over; what is left is to commit. It is not signalled any more. */

@@ -85,7 +85,12 @@ class CallRun {
     const { tool } = this.#call;
     if (tool === undefined && waiting === undefined) return this.#notFound();
     const span = this.#env.spans.startFunction(this.#call.call, tool, this.#pass.agent);
-    return span === undefined ? this.#gated(waiting, undefined) : span.within(() => this.#gated(waiting, span));
+    return span === undefined
+      ? this.#gated(waiting, undefined)
+      : span.within(
+          () => this.#gated(waiting, span),
+          () => this.#batch.cancelled(this.#call),
+        );
   }
 
   async #gated(waiting: ToolApprovalItem | undefined, span: FunctionSpan | undefined): Promise<void> {
@@ -139,7 +144,12 @@ class CallRun {
       (hooks) => hooks.onToolStart?.(context, agent, tool),
     );
     const effect = { kind: 'tool', toolName: tool.qualifiedName, callId: call.call_id } as const;
-    const done = await this.#env.step(effect, () => invokeTool(tool, context, call.arguments, parsed));
+    const done = await this.#env.step(effect, () =>
+      invokeTool(tool, context, call.arguments, {
+        parsed,
+        abort: (reason) => this.#batch.abort(this.#call, reason),
+      }),
+    );
     if (this.#batch.closed || this.#batch.stopping) return;
     this.#batch.committing(this.#call);
     const output = await this.#answer(tool, done, span);
@@ -158,7 +168,8 @@ class CallRun {
   async #answer(tool: FunctionTool<never>, done: ToolInvocation, span: FunctionSpan | undefined): Promise<unknown> {
     const { failure } = done;
     if (failure === undefined) return done.output;
-    span?.handledFailure(tool.name, failure.error, failure.handledBy === 'default');
+    if (failure.handledBy === 'timeout') span?.timedOut(failure.error, 'error_handled');
+    else span?.handledFailure(tool.name, failure.error, failure.handledBy === 'default');
     return failure.handledBy === 'default'
       ? await exceptionText(this.#env, this.#call.call, String(done.output), failure.error)
       : done.output;
