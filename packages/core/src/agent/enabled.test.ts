@@ -66,10 +66,10 @@ describe('the tools of a turn', () => {
     expect(unhandled).not.toHaveBeenCalled();
   });
 
-  test('must be tools, also those pushed later', async () => {
+  test('must be tools, also those pushed later', () => {
     const agent = agentOf();
     agent.tools.push({ name: 'x' } as never);
-    await expect(enabledTools(agent, ctx, 'warn', noWarning)).rejects.toThrow(/agent Desk: tools\[0\]/);
+    expect(() => enabledTools(agent, ctx, 'warn', noWarning)).toThrow(/agent Desk: tools\[0\]/);
   });
 });
 
@@ -86,10 +86,10 @@ describe('several tools of one name', () => {
     expect(warn.mock.calls[1]?.[1]).toMatch(/agent Desk .*name a;.*`name`/);
   });
 
-  test('are refused under `error`, with agent, kind, name and the option that renames [TOOL-I2] [TOOL-I5]', async () => {
-    const clash = enabledTools(agentOf(make('a'), make('b'), make('a')), ctx, 'error', noWarning);
-    await expect(clash).rejects.toBeInstanceOf(UserError);
-    await expect(clash).rejects.toThrow(/agent Desk: .*tool and tool.*: a\..*`name`/);
+  test('are refused under `error`, with agent, kind, name and the option that renames [TOOL-I2] [TOOL-I5]', () => {
+    const clash = () => enabledTools(agentOf(make('a'), make('b'), make('a')), ctx, 'error', noWarning);
+    expect(clash).toThrow(UserError);
+    expect(clash).toThrow(/agent Desk: .*tool and tool.*: a\..*`name`/);
   });
 
   test('count only while they are enabled [TOOL-I7] [TOOL-I13]', async () => {

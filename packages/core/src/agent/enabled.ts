@@ -1,5 +1,5 @@
 import type { AnyAgent } from './agent.ts';
-import type { FunctionTool, IsEnabled } from './tool.ts';
+import type { FunctionTool, IsEnabled, MaybePromise } from './tool.ts';
 import type { RunContext } from '../state/context.ts';
 import { UserError } from '../base/errors.ts';
 import { getLogger } from '../base/logger.ts';
@@ -14,26 +14,26 @@ export type ToolNameCollisionPolicy = 'warn' | 'error';
  * @param warn called for each name that several tools have, with a text that may be logged
  * @throws what the first failing `isEnabled` threw; UserError for entries that are no tools, and for clashes of names under `error`
  */
-export async function enabledTools(
+export function enabledTools(
   agent: AnyAgent,
   ctx: RunContext,
   policy: ToolNameCollisionPolicy,
   warn: (name: string, text: string) => void,
-): Promise<readonly FunctionTool<never>[]> {
+): MaybePromise<readonly FunctionTool<never>[]> {
   const tools: readonly FunctionTool<never>[] = [...agent.tools];
   const switches = tools.map((tool, index) => {
     if (!isFunctionTool(tool)) throw notATool(agent, index);
     return toolInternals(tool).isEnabled;
   });
-  const enabled = switches.every((isEnabled) => typeof isEnabled === 'boolean')
-    ? switches
-    : await Promise.all(switches.map((isEnabled) => ask(isEnabled, ctx, agent)));
-  return onePerName(
-    tools.filter((_, index) => enabled[index]),
-    agent.name,
-    policy,
-    warn,
-  );
+  const choose = (enabled: readonly unknown[]): readonly FunctionTool<never>[] =>
+    onePerName(
+      tools.filter((_, index) => enabled[index]),
+      agent.name,
+      policy,
+      warn,
+    );
+  if (switches.every((isEnabled) => typeof isEnabled === 'boolean')) return choose(switches);
+  return Promise.all(switches.map((isEnabled) => ask(isEnabled, ctx, agent))).then(choose);
 }
 
 /** A promise also where a predicate throws at once, so that the others' promises are not forgotten. */

@@ -1,4 +1,5 @@
 import type { AnyAgent } from './agent.ts';
+import type { MaybePromise } from './tool.ts';
 import type { RunContext } from '../state/context.ts';
 import { UserError } from '../base/errors.ts';
 import { kindOf } from '../base/options.ts';
@@ -7,9 +8,16 @@ import { kindOf } from '../base/options.ts';
  * The system prompt of a turn; `undefined`: none is sent.
  * @throws what the function throws, and UserError when it gives anything but a string
  */
-export async function resolveInstructions(agent: AnyAgent, ctx: RunContext): Promise<string | undefined> {
+export function resolveInstructions(agent: AnyAgent, ctx: RunContext): MaybePromise<string | undefined> {
   const { instructions } = agent;
-  if (typeof instructions !== 'function') return instructions;
+  return typeof instructions === 'function' ? asked(instructions, agent, ctx) : instructions;
+}
+
+async function asked(
+  instructions: Extract<AnyAgent['instructions'], (...args: never) => unknown>,
+  agent: AnyAgent,
+  ctx: RunContext,
+): Promise<string> {
   const text: unknown = await instructions(ctx as RunContext<never>, agent);
   if (typeof text !== 'string')
     throw new UserError(`agent ${agent.name}: \`instructions\` must return a string, not ${kindOf(text)}.`);

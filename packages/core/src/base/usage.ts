@@ -61,7 +61,7 @@ export class UsageAccumulator {
   }
 
   add(usage: Usage): this {
-    const added = toUsage(usage);
+    const added = isWhole(usage) ? usage : toUsage(usage);
     this.#requests += added.requests;
     this.#input += added.inputTokens;
     this.#output += added.outputTokens;
@@ -70,7 +70,7 @@ export class UsageAccumulator {
     this.#cacheWrite += added.inputTokensDetails.cacheWriteTokens;
     this.#reasoning += added.outputTokensDetails.reasoningTokens;
     if (added.requestUsageEntries.length > 0) this.#entries.push(...added.requestUsageEntries);
-    else if (added.requests === 1 && hasTokens(added)) this.#entries.push(entryOf({ ...added }));
+    else if (added.requests === 1 && hasTokens(added)) this.#entries.push(ownEntry(added));
     this.#stale = true;
     return this;
   }
@@ -96,6 +96,39 @@ export class UsageAccumulator {
   copy(): UsageAccumulator {
     return new UsageAccumulator(this.read());
   }
+}
+
+/** What `toUsage` makes, and most models give: counted without making it anew. */
+function isWhole(usage: Usage): boolean {
+  return (
+    isCount(usage.requests) &&
+    isCount(usage.inputTokens) &&
+    isCount(usage.outputTokens) &&
+    isCount(usage.totalTokens) &&
+    isCount(usage.inputTokensDetails?.cachedTokens) &&
+    isCount(usage.inputTokensDetails.cacheWriteTokens) &&
+    isCount(usage.outputTokensDetails?.reasoningTokens) &&
+    usage.requestUsageEntries?.length === 0
+  );
+}
+
+function isCount(value: unknown): boolean {
+  return typeof value === 'number' && value >= 0;
+}
+
+/** One request as an entry of its own. */
+function ownEntry({ inputTokens, outputTokens, totalTokens, inputTokensDetails, outputTokensDetails }: Usage): Entry {
+  return Object.freeze({
+    inputTokens,
+    outputTokens,
+    totalTokens,
+    inputTokensDetails: Object.isFrozen(inputTokensDetails)
+      ? inputTokensDetails
+      : Object.freeze({ ...inputTokensDetails }),
+    outputTokensDetails: Object.isFrozen(outputTokensDetails)
+      ? outputTokensDetails
+      : Object.freeze({ ...outputTokensDetails }),
+  });
 }
 
 /** The form that states are written in: Python's, with details as lists of one (MODEL-403). */

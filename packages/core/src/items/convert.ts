@@ -10,6 +10,7 @@ type Wire = Readonly<Record<string, unknown>>;
 
 /** Members of the SDK's own on stored items; Python's sessions and states have them. */
 const SDK_ONLY = ['_agents_tool_description', '_agents_tool_title'] as const;
+const NOT_INPUT = ['created_by', ...SDK_ONLY] as const;
 /** What a shell output has only on this side. */
 const SHELL_OUTPUT_ONLY = ['status', 'shell_output', 'provider_data'] as const;
 
@@ -19,8 +20,8 @@ const SHELL_OUTPUT_ONLY = ['status', 'shell_output', 'provider_data'] as const;
  */
 export function toInputItem(rawItem: unknown): AgentInputItem {
   const item: Record<string, unknown> = { ...(rawItem as Wire) };
-  delete item['created_by'];
-  for (const key of SDK_ONLY) delete item[key];
+  // Most items have none of these, and an object that a member was deleted from is slow ever after.
+  for (const key of NOT_INPUT) if (key in item) delete item[key];
   if (item['status'] === null) delete item['status'];
   if (item['type'] === 'shell_call_output') {
     for (const key of SHELL_OUTPUT_ONLY) delete item[key];

@@ -1,4 +1,4 @@
-import { brand, internal } from '../base/brand.ts';
+import { brand } from '../base/brand.ts';
 import { defineInspect } from '../base/inspect.ts';
 import type { Inspect } from '../base/inspect.ts';
 import { toInputItem, withoutReasoningId } from './convert.ts';
@@ -23,12 +23,6 @@ import type {
 /** A plain wire object that a model accepts as input. Kinds newer than `openai`'s types pass at run time; write them with a cast. */
 export type AgentInputItem = ResponseInputItem;
 
-/** Internals of an item. */
-interface ItemInternals {
-  converted: AgentInputItem | undefined;
-  convertedWithoutId: AgentInputItem | undefined;
-}
-
 /** Who made an item and why, around one Responses wire object. Discriminated by `type`. */
 export abstract class RunItemBase<T = unknown> {
   static {
@@ -40,16 +34,10 @@ export abstract class RunItemBase<T = unknown> {
   readonly agent: AnyAgent;
   /** The wire object as received, unknown keys included. Never changed by the SDK. */
   readonly rawItem: T;
-  /** @internal */
-  declare readonly [internal]: ItemInternals;
 
   protected constructor(agent: AnyAgent, rawItem: T) {
     this.agent = agent;
     this.rawItem = rawItem;
-    // Not enumerable: equal items stay equal to test libraries whether they were converted or not.
-    Object.defineProperty(this, internal, {
-      value: { converted: undefined, convertedWithoutId: undefined } satisfies ItemInternals,
-    });
   }
 
   /** A new wire object for the model, without provider-only members (`created_by`, null `status`). */
@@ -380,21 +368,16 @@ export function toolNameOf(rawItem: unknown): string | undefined {
 }
 
 /**
- * What the model sees of an item, made once and kept: it is shared, so nobody may change it. `undefined` for waiting calls,
- * which are no input. `omit` leaves out the ids of reasoning items (RUN-251).
+ * What the model sees of an item, a new object each time. `undefined` for waiting calls, which are no input. `omit` leaves
+ * out the ids of reasoning items (RUN-251).
  */
 export function convertedItem(item: RunItem, reasoningIds?: ReasoningIds): AgentInputItem | undefined {
   if (item.type === 'tool_approval_item') return undefined;
-  const cache = item[internal];
-  const converted = (cache.converted ??= toInputItem(item.rawItem));
-  if (reasoningIds !== 'omit' || item.type !== 'reasoning_item') return converted;
-  return (cache.convertedWithoutId ??= withoutReasoningId(converted));
+  const converted = toInputItem(item.rawItem);
+  return reasoningIds === 'omit' ? withoutReasoningId(converted) : converted;
 }
 
-/**
- * The convertible items of `items` as model input, in order. The list is new, its elements are shared: see
- * `convertedItem`.
- */
+/** The convertible items of `items` as model input, in order. */
 export function itemsToInput(
   items: readonly RunItem[],
   options: { reasoningIds?: ReasoningIds } = {},

@@ -1,3 +1,4 @@
+import type { MaybePromise } from '../agent/tool.ts';
 import { RunAbortedError } from '../base/errors.ts';
 
 export type CancelMode = 'immediate' | 'after_turn';
@@ -74,11 +75,14 @@ export class Control {
   }
 
   /**
-   * `work`, unless the segment is aborted first; what comes of it later is then ignored.
+   * `work`, unless the segment is aborted first; what comes of it later is then ignored. A value that is there already
+   * costs no promise.
    * @param graceMs how long an abort still waits for `work`. Default 0
    */
-  race<T>(work: Promise<T>, graceMs = 0): Promise<T> {
-    if (!this.#abortable) return work;
+  race<T>(work: Promise<T>, graceMs?: number): Promise<T>;
+  race<T>(work: MaybePromise<T>, graceMs?: number): MaybePromise<T>;
+  race<T>(work: MaybePromise<T>, graceMs = 0): MaybePromise<T> {
+    if (!this.#abortable || !isPromise(work)) return work;
     return new Promise<T>((resolve, reject) => {
       let timer: ReturnType<typeof setTimeout> | undefined;
       const off = this.onAbort((error) => {
@@ -107,4 +111,8 @@ export class Control {
     this.#caller?.removeEventListener('abort', this.#onCallerAbort);
     this.#cuts.clear();
   }
+}
+
+function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
+  return typeof (value as Partial<Promise<T>> | null | undefined)?.then === 'function';
 }

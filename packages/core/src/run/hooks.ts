@@ -7,18 +7,24 @@ import type { RunEnv } from './env.ts';
  * Calls the run's hook and the agent's hook of one event together. Both are awaited, also when one of them fails; the
  * first failure is the one that counts. Costs nothing where no hooks are set.
  */
-export async function callHooks(
+export function callHooks(
   record: StateRecord,
   env: RunEnv,
   ofRun: (hooks: RunHooks<never>) => MaybePromise<void> | undefined,
   ofAgent: (hooks: AgentHooks<never>) => MaybePromise<void> | undefined,
-): Promise<void> {
+): Promise<void> | undefined {
   const runHooks = env.options.hooks;
   const agentHooks = record.currentAgent.hooks;
-  if (runHooks === undefined && agentHooks === undefined) return;
+  if (runHooks === undefined && agentHooks === undefined) return undefined;
+  return callBoth(env, runHooks && (() => ofRun(runHooks)), agentHooks && (() => ofAgent(agentHooks)));
+}
+
+type Call = () => MaybePromise<void> | undefined;
+
+async function callBoth(env: RunEnv, ofRun: Call | undefined, ofAgent: Call | undefined): Promise<void> {
   const calls: Promise<void>[] = [];
-  if (runHooks) calls.push(start(() => ofRun(runHooks)));
-  if (agentHooks) calls.push(start(() => ofAgent(agentHooks)));
+  if (ofRun) calls.push(start(ofRun));
+  if (ofAgent) calls.push(start(ofAgent));
   let failed = false;
   let failure: unknown;
   await env.control.race(
@@ -35,6 +41,6 @@ export async function callHooks(
 }
 
 /** A hook that throws at once fails like one that rejects. */
-async function start(call: () => MaybePromise<void> | undefined): Promise<void> {
+async function start(call: Call): Promise<void> {
   await call();
 }

@@ -494,8 +494,8 @@ bothForms((runForm, form) => {
       const text = (await runForm(agent, 'go', { context: { tenant: 't1' } })).toState().toString();
       const yes = '{"approved":true,"rejected":[],"polluted":true}';
       const hostile = text
-        .replace('"approvals": {}', `"approvals": {"__proto__": ${yes}, "constructor": ${yes}, "toString": ${yes}}`)
-        .replace('"tenant": "t1"', '"tenant": "t1", "__proto__": {"polluted": true}');
+        .replace('"approvals":{}', `"approvals": {"__proto__": ${yes}, "constructor": ${yes}, "toString": ${yes}}`)
+        .replace('"tenant":"t1"', '"tenant": "t1", "__proto__": {"polluted": true}');
       expect(hostile).not.toBe(text);
       const state = await RunState.fromString(agent, hostile);
       logged();

@@ -107,9 +107,7 @@ export class Segment {
     control.throwIfAborted();
     await this.#prepare();
     this.#started = true;
-    await control.race(
-      Promise.resolve(env.options.hooks?.onRunStart?.(env.context as never, this.#record.currentAgent)),
-    );
+    await control.race(env.options.hooks?.onRunStart?.(env.context as never, this.#record.currentAgent));
     env.emit?.({ type: 'agent_updated_stream_event', newAgent: this.#record.currentAgent });
     if (control.afterTurn) return 'cancelled';
     for await (const record of turns(this.#record, env)) {

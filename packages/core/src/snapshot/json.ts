@@ -73,7 +73,7 @@ function descend(value: object, left: number): void {
 /** @throws UserError `json_too_large`: what is deeper could be written, but never read again. */
 export function stringify(document: JsonObject): string {
   checkDepth(document);
-  return JSON.stringify(document, null, 2);
+  return JSON.stringify(document);
 }
 
 /** A copy that shares nothing with the run: what `toJSON` gives away. */

@@ -14,7 +14,5 @@ export function replayList(record: StateRecord, mode: unknown = 'preserve_all'):
   if (mode !== 'preserve_all' && mode !== 'normalized')
     throw new UserError("toInputList: the option `mode` takes 'preserve_all' or 'normalized'.");
   const items = mode === 'normalized' ? record.generatedItems : record.sessionItems;
-  // Copies: what the caller does to them must not reach the loop's own.
-  const made = itemsToInput(items, { reasoningIds: record.reasoningItemIdPolicy }).map((item) => ({ ...item }));
-  return [...inputToList(record.input), ...made];
+  return [...inputToList(record.input), ...itemsToInput(items, { reasoningIds: record.reasoningItemIdPolicy })];
 }

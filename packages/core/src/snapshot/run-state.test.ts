@@ -213,10 +213,10 @@ describe('decisions', () => {
 });
 
 describe('the text of a state', () => {
-  test('is indented by 2, and equal after a round trip but for what a reader adds [STATE#38]', async () => {
+  test('has no white space, and is equal after a round trip but for what a reader adds [STATE#38]', async () => {
     const state = await restore('a1_function_interrupted.json');
     const text = state.toString();
-    expect(text).toMatch(/^\{\n {2}"\$schemaVersion": "1\.21",\n/);
+    expect(text).toMatch(/^\{"\$schemaVersion":"1\.21",/);
     const again = await RunState.fromString(desk, text);
     expect(again.toString()).toBe(text);
     expect(again.toJSON()).toEqual(state.toJSON());

@@ -115,7 +115,7 @@ export class RunState<out C = unknown, out O = unknown> {
   }
 
   /**
-   * The state as JSON text, indented by 2.
+   * The state as JSON text, without white space: `JSON.stringify(state, null, 2)` is for people.
    *
    * @throws UserError when the context cannot be written (`context_not_json`, …) or something is nested too deep (`json_too_large`)
    */

@@ -88,7 +88,7 @@ export class ToolApprovalItem extends RunItemBase<ToolCallWire | McpApprovalRequ
   /** ISO 8601. */
   readonly createdAt: string;
   /** @internal */
-  declare readonly [internal]: RunItemBase[typeof internal] & ApprovalItemInternals;
+  declare readonly [internal]: ApprovalItemInternals;
 
   /** @internal */
   constructor(agent: AnyAgent, rawItem: ToolCallWire | McpApprovalRequest, facts: ApprovalItemFacts = {}) {
@@ -104,12 +104,15 @@ export class ToolApprovalItem extends RunItemBase<ToolCallWire | McpApprovalRequ
     this.toolOrigin = facts.toolOrigin;
     this.inDoubt = facts.inDoubt ?? false;
     this.createdAt = facts.createdAt ?? new Date().toISOString();
-    Object.assign(this[internal], {
-      toolName,
-      namespace,
-      lookupKey: facts.lookupKey ?? derivedKey(raw, toolName, namespace),
-      allowBareNameAlias: facts.allowBareNameAlias ?? false,
-    } satisfies ApprovalItemInternals);
+    // Not enumerable: what the run keeps is nothing to show or compare.
+    Object.defineProperty(this, internal, {
+      value: {
+        toolName,
+        namespace,
+        lookupKey: facts.lookupKey ?? derivedKey(raw, toolName, namespace),
+        allowBareNameAlias: facts.allowBareNameAlias ?? false,
+      } satisfies ApprovalItemInternals,
+    });
   }
 
   /**

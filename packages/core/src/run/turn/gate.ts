@@ -73,9 +73,7 @@ async function askPolicy(
     if (typeof needsApproval !== 'function') throw policyKind(tool, needsApproval);
     const copy = parse(call.call.arguments);
     const answer: unknown = copy.ok
-      ? await env.control.race(
-          Promise.resolve(needsApproval(env.context as never, copy.value as never, call.call.call_id)),
-        )
+      ? await env.control.race(needsApproval(env.context as never, copy.value as never, call.call.call_id))
       : true;
     if (typeof answer !== 'boolean') throw policyKind(tool, answer);
     return answer;
@@ -111,7 +109,7 @@ async function askProgram(
   const { onApproval } = env.options;
   if (onApproval === undefined) return undefined;
   try {
-    const decision = await env.control.race(Promise.resolve(onApproval(env.context as never, item)));
+    const decision = await env.control.race(onApproval(env.context as never, item));
     if (decision === undefined) return undefined;
     applyDecision(pass.record, item, decision);
     return storedVerdict(call, pass);

@@ -28,6 +28,8 @@ export class Pass {
   /** Exact repeats of earlier calls were left out of a fresh response. */
   readonly dropped: boolean;
   readonly results: Map<PlannedFunctionCall, CallResult> = new Map();
+  /** Waiting items of the record's step; this pass adds to them. */
+  readonly #open: ToolApprovalItem[];
   readonly #base: number;
   readonly #order: number[] = [];
 
@@ -49,13 +51,16 @@ export class Pass {
     this.dropped = options.dropped ?? false;
     this.start = startOf(record, processed);
     this.#base = record.generatedItems.length;
+    const { step } = record;
+    this.#open = step.type === 'interruption' ? [...step.interruptions] : [];
+    if (step.type === 'interruption') record.step = { ...step, interruptions: this.#open };
   }
 
   /** An output is there: from now on nothing may run the call again. */
   commitOutput(call: PlannedFunctionCall, item: ToolCallOutputItem): void {
     this.results.set(call, { type: 'output', item });
     // A fresh turn lists outputs of calls to unknown tools behind all others.
-    this.#insert(this.fresh && call.tool === undefined ? 2 * this.calls.length : this.calls.indexOf(call), item);
+    this.#insert(this.fresh && call.tool === undefined ? 2 * this.calls.length + call.index : call.index, item);
     contextInternals(this.record.context).ledger.markCompleted(call.call.call_id);
   }
 
@@ -64,9 +69,8 @@ export class Pass {
     this.results.set(call, { type: 'waiting', item });
     // In a resumed pass, what begins to wait stands behind the outputs; in a fresh one in place of its output.
     if (known) return;
-    this.#insert(this.calls.indexOf(call) + (this.fresh ? 0 : this.calls.length), item);
-    const { step } = this.record;
-    if (step.type === 'interruption') this.record.step = { ...step, interruptions: [...step.interruptions, item] };
+    this.#insert(call.index + (this.fresh ? 0 : this.calls.length), item);
+    this.#open.push(item);
   }
 
   /** Calls that wait, in call order. */

@@ -10,6 +10,8 @@ import type { Classified, FunctionCall } from './classify.ts';
 export interface PlannedFunctionCall extends FunctionCall {
   /** `undefined`: no decision can ever match the call. */
   readonly identity: CallIdentity | undefined;
+  /** Place among the calls to work on. */
+  readonly index: number;
 }
 
 export interface Plan {
@@ -39,7 +41,7 @@ export function planResponse(
     const row = planned[index];
     if (row === undefined || row.status === 'duplicate' || row.status === 'completed') repeats.add(call);
     else {
-      const planned = { ...call, identity: row.identity };
+      const planned = { ...call, identity: row.identity, index: calls.length };
       if (row.status === 'executed' && !mayGoOn(planned)) doubtful.push(row.callId);
       else calls.push(planned);
     }

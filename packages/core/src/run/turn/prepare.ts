@@ -52,17 +52,19 @@ export async function prepareCall(record: StateRecord, env: RunEnv): Promise<Pre
   const instructions = await control.race(resolveInstructions(agent, context));
   const output = resolveOutput(agent);
   const model = await control.race(
-    Promise.resolve(resolveModel({ runModel: env.options.model, provider: env.options.modelProvider, agent })),
+    resolveModel({ runModel: env.options.model, provider: env.options.modelProvider, agent }),
   );
   const { settings, implicit } = settingsOfTurn(record, env, model);
-  const seen = await filterInput(record, env, { input: turnInput, instructions });
+  const modelData = { input: turnInput, instructions };
+  const filter = env.options.callModelInputFilter as CallModelInputFilter | undefined;
+  const seen = filter === undefined ? modelData : await filterInput(filter, record, env, modelData);
   await callHooks(
     record,
     env,
     (hooks) => hooks.onLlmStart?.(context as never, agent, seen.instructions, seen.input),
     (hooks) => hooks.onLlmStart?.(context as never, agent, seen.instructions, seen.input),
   );
-  await env.session?.writeInput();
+  if (env.session) await env.session.writeInput();
   return {
     agent,
     tools: tools.list,
@@ -118,19 +120,16 @@ function settingsOfTurn(
   return { settings, implicit: implicit?.length ? implicit : undefined };
 }
 
-/** `callModelInputFilter`, when there is one: what it returns is what this call sees, and nothing else changes. */
+/** What `callModelInputFilter` returns is what this call sees, and nothing else changes. */
 async function filterInput(
+  filter: CallModelInputFilter,
   record: StateRecord,
   env: RunEnv,
   modelData: { readonly input: readonly AgentInputItem[]; readonly instructions: string | undefined },
 ): Promise<{ readonly input: readonly AgentInputItem[]; readonly instructions: string | undefined }> {
-  const filter = env.options.callModelInputFilter as CallModelInputFilter | undefined;
-  if (filter === undefined) return modelData;
   let filtered: unknown;
   try {
-    filtered = await env.control.race(
-      Promise.resolve(filter({ modelData, agent: record.currentAgent, context: env.context })),
-    );
+    filtered = await env.control.race(filter({ modelData, agent: record.currentAgent, context: env.context }));
   } catch (error) {
     env.spans.fail('Error in call_model_input_filter', { exception: error });
     throw error;

@@ -84,7 +84,7 @@ async function endingOutput(
     );
     return result && { value: result.output };
   }
-  const decided: unknown = await env.control.race(Promise.resolve(behavior(env.context as never, results)));
+  const decided: unknown = await env.control.race(behavior(env.context as never, results));
   const { isFinalOutput, finalOutput } = (decided ?? {}) as { isFinalOutput?: unknown; finalOutput?: unknown };
   if (typeof isFinalOutput !== 'boolean')
     throw new UserError(

@@ -40,17 +40,15 @@ async function format(
   const toolName = call.namespace && call.namespace !== call.name ? `${call.namespace}.${call.name}` : call.name;
   try {
     const text: unknown = await env.control.race(
-      Promise.resolve(
-        formatter({
-          kind,
-          toolType: 'function',
-          toolName,
-          callId: call.call_id,
-          defaultMessage,
-          error,
-          context: env.context,
-        }),
-      ),
+      formatter({
+        kind,
+        toolType: 'function',
+        toolName,
+        callId: call.call_id,
+        defaultMessage,
+        error,
+        context: env.context,
+      }),
     );
     if (typeof text === 'string') return text;
     if (text !== undefined)
