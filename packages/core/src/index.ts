@@ -20,6 +20,8 @@ export type { OutputSchema, OutputType } from './agent/output.ts';
 export { jsonSchema } from './agent/schema.ts';
 export type { JsonSchema, SchemaWithJson } from './agent/schema.ts';
 export { tool, toolFor } from './agent/tool.ts';
+export { toolOutput } from './agent/tool-output-helpers.ts';
+export type { ToolOutputFile, ToolOutputImage, ToolOutputText } from './agent/tool-output-helpers.ts';
 export type {
   FunctionTool,
   IsEnabled,

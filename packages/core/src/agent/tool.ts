@@ -47,7 +47,7 @@ export interface ToolOptions<P, C, R, CB = C> {
   parameters?: P & NeedsJsonSchema<P>;
   /** Strict JSON Schema on the wire. Default `true`. */
   strict?: boolean | undefined;
-  /** Its value becomes text: strings as they are, everything else as JSON. */
+  /** Its value becomes text (strings as they are, everything else as JSON), or what `toolOutput` makes: text, images, files. */
   execute: (args: ToolArgs<P>, ctx: ToolContext<C>) => MaybePromise<R>;
   /** Asked before the call runs. Default `false`. */
   needsApproval?: NeedsApproval<CB, ToolArgs<P>> | undefined;

@@ -25,13 +25,14 @@ function withoutBulk(item: Part): object {
   for (const member of ['content', 'output']) {
     const parts: unknown = item[member];
     if (!Array.isArray(parts)) continue;
-    const visible = parts.map(withoutData);
+    const visible = parts.map(tracedPart);
     if (visible.some((part, index) => part !== parts[index])) return { ...item, [member]: visible };
   }
   return item;
 }
 
-function withoutData(part: unknown): unknown {
+/** A content part as a span shows it. */
+export function tracedPart(part: unknown): unknown {
   if (typeof part !== 'object' || part === null) return part;
   for (const [member, kind] of [
     ['image_url', 'image'],

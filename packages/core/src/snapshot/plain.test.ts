@@ -22,6 +22,11 @@ describe('the value of a tool as plain JSON', () => {
     ['a date', [{ d: new Date(0) }], [{ d: '1970-01-01T00:00:00.000Z' }]],
     ['an object with toJSON', { m: new Money() }, { m: { cents: 5, at: '1970-01-01T00:00:00.000Z' } }],
     ['a map', new Map([['a', 1]]), '[object Map]'],
+    [
+      'bytes',
+      { a: new Uint8Array(3), b: Buffer.from('xy') },
+      { a: '[byte array (3 bytes)]', b: '[byte array (2 bytes)]' },
+    ],
     ['a set', { s: new Set([1]) }, { s: '[object Set]' }],
     ['a big integer', 12345678901234567890n, '12345678901234567890'],
     ['a function', [Math.max], [String(Math.max)]],

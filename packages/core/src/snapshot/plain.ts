@@ -3,8 +3,8 @@ import { isPlainObject, setOwn } from './json.ts';
 
 /**
  * A tool's value as plain JSON: what `output` of an output item is after a restore. Objects with `toJSON` use it (dates
- * become ISO strings), other class instances, maps, sets, big integers and functions become their text, and so does what
- * throws while it is read. Never throws.
+ * become ISO strings), bytes say how many they are, other class instances, maps, sets, big integers and functions become
+ * their text, and so does what throws while it is read. Never throws.
  */
 export function plainJson(value: unknown): JsonValue {
   return convert(value, []) ?? null;
@@ -30,6 +30,8 @@ function convert(value: unknown, parents: object[]): JsonValue | undefined {
 }
 
 function convertObject(value: object, parents: object[]): JsonValue | undefined {
+  // Also a Buffer, which would make a list of numbers of itself.
+  if (value instanceof Uint8Array) return `[byte array (${value.byteLength} bytes)]`;
   if (parents.includes(value)) return text(value);
   parents.push(value);
   try {

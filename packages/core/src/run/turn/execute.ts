@@ -8,9 +8,11 @@ import type { PlannedFunctionCall } from './plan.ts';
 import { invokeTool } from '../../agent/invoke.ts';
 import type { ToolInvocation } from '../../agent/invoke.ts';
 import { toolInternals } from '../../agent/tool-internals.ts';
-import { toolOutputText } from '../../agent/tool-output.ts';
+import { toolOutputOnWire } from '../../agent/tool-output-parts.ts';
+import type { ToolOutputOnWire } from '../../agent/tool-output-parts.ts';
 import { ModelBehaviorError } from '../../base/errors.ts';
 import { ToolCallOutputItem } from '../../items/items.ts';
+import { tracedPart } from '../../models/traced-input.ts';
 import { contextInternals, createToolContext } from '../../state/context.ts';
 import type { ToolContext } from '../../state/context.ts';
 import { callHooks } from '../hooks.ts';
@@ -154,8 +156,9 @@ class CallRun {
     this.#batch.committing(this.#call);
     const output = await this.#answer(tool, done, span);
     if (this.#batch.closed) return;
-    this.#commit(toolOutputText(output), output, tool);
-    span?.output(output);
+    const onWire = toolOutputOnWire(output);
+    this.#commit(onWire, output, tool);
+    span?.output(typeof onWire === 'string' ? output : onWire.map(tracedPart));
     await callHooks(
       record,
       this.#env,
@@ -211,8 +214,8 @@ class CallRun {
     contextInternals(this.#env.context).ledger.markExecuted(this.#call.call.call_id);
   }
 
-  #commit(text: string, output: unknown, tool: FunctionTool<never> | undefined): void {
-    const raw = { type: 'function_call_output', call_id: this.#call.call.call_id, output: text } as const;
+  #commit(onWire: ToolOutputOnWire, output: unknown, tool: FunctionTool<never> | undefined): void {
+    const raw = { type: 'function_call_output', call_id: this.#call.call.call_id, output: onWire } as const;
     const item = new ToolCallOutputItem(this.#pass.agent, raw, {
       output,
       toolOrigin: tool?.origin ?? this.#call.item.toolOrigin,
