@@ -97,9 +97,17 @@ export interface ToolExecutionOptions {
 const { any, boolean, nonEmptyString, object, string } = kinds;
 const callback = kinds.function;
 
+/** Any object with the four methods is a session; a method that is missing is better told of now than in the middle of a run. */
+const sessionShape: Check = (value) => {
+  const missing = ['getItems', 'addItems', 'popItem', 'clearSession'].find(
+    (method) => typeof (value as Record<string, unknown> | null | undefined)?.[method] !== 'function',
+  );
+  return missing && `a session (an object with getItems, addItems, popItem and clearSession; ${missing} is missing)`;
+};
+
 const checks: Readonly<Record<keyof RunOptions, Check>> = {
   context: any,
-  session: kinds.nullable(object),
+  session: kinds.nullable(sessionShape),
   sessionInputCallback: callback,
   sessionSettings: object,
   maxTurns: kinds.nullable(kinds.integer(0)),

@@ -1,3 +1,4 @@
+import type { AnyAgent } from '../agent/agent.ts';
 import type { StateRecord } from '../state/record.ts';
 import type { ResolvedOptions } from './options.ts';
 import { UserError } from '../base/errors.ts';
@@ -5,7 +6,8 @@ import { checkSessionForResume } from '../sessions/recover.ts';
 import { checkSupported } from '../snapshot/unsupported.ts';
 
 /** What a resume checks before any effect (STATE-201, 209, 210, 332). @throws UserError */
-export function checkResume(record: StateRecord, { session }: ResolvedOptions): void {
+export function checkResume(record: StateRecord, agent: AnyAgent, { session }: ResolvedOptions): void {
+  checkStartingAgent(record, agent);
   if (record.inUse) throw busy(record);
   if (record.unrecoverable)
     throw new UserError(
@@ -25,4 +27,13 @@ function busy({ pendingWrite }: StateRecord): UserError {
     : new UserError('Another run of this state is writing its pending session write. Wait for that run to end.', {
         code: 'session_write_busy',
       });
+}
+
+/** The agent's types are the result's types; one made anew under the same name, as servers do for each request, will do. */
+function checkStartingAgent({ startingAgent }: StateRecord, agent: AnyAgent): void {
+  if (agent === startingAgent || (agent.name === startingAgent.name && agent.id === startingAgent.id)) return;
+  throw new UserError(
+    `The state belongs to a run that began with agent ${startingAgent.name}, not ${agent.name}. Pass the run's starting agent.`,
+    { code: 'agent_missing' },
+  );
 }

@@ -698,3 +698,41 @@ bothForms((runForm, form) =>
     });
   }),
 );
+
+describe('slips that are told at once', () => {
+  const agent = new Agent({ name: 'A', model: new ScriptedModel([]) });
+
+  it('a session without its methods, naming the first that is missing', async () => {
+    await expect(run(agent, 'x', { session: {} as never })).rejects.toThrow(/session.*getItems is missing/);
+  });
+
+  it('the text of a state in place of the state', async () => {
+    const text = (await run(new Agent({ name: 'A', model: new ScriptedModel(['hi']) }), 'x')).toState().toString();
+    await expect(run(agent, text)).rejects.toThrow(/RunState\.fromString/);
+    expect(() => runStreamed(agent, text)).toThrow(UserError);
+  });
+
+  it('a state of a run that began with another agent', async () => {
+    const gated = new Agent({
+      name: 'First',
+      model: new ScriptedModel([toolCall('t')]),
+      tools: [counting('t', { needsApproval: true }).tool],
+    });
+    const state = (await run(gated, 'x')).toState();
+    await expect(run(agent, state)).rejects.toMatchObject({ code: 'agent_missing' });
+    expect((await run(gated.clone({}), state)).status).toBe('interrupted');
+  });
+
+  it('words in place of the options of a decision', async () => {
+    const gated = new Agent({
+      name: 'A',
+      model: new ScriptedModel([toolCall('t')]),
+      tools: [counting('t', { needsApproval: true }).tool],
+    });
+    const state = (await run(gated, 'x')).toState();
+    const [item] = state.interruptions;
+    expect(() => state.reject(item as never, 'too late' as never)).toThrow(/state\.reject\(\) must be an object/);
+    expect(() => state.approve(item as never, { alwyas: true } as never)).toThrow(/always/);
+    expect(state.getDecisions()).toEqual([]);
+  });
+});

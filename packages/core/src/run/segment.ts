@@ -7,7 +7,7 @@ import type { Effect, RunEnv } from './env.ts';
 import type { RunStreamEvent } from './events.ts';
 import type { ResolvedOptions, RunInput } from './options.ts';
 import { Agent } from '../agent/agent.ts';
-import { attachRunData } from '../base/errors.ts';
+import { attachRunData, UserError } from '../base/errors.ts';
 import { getLogger } from '../base/logger.ts';
 import { kindOf } from '../base/options.ts';
 import { makePromptCacheKey } from '../models/cache-key.ts';
@@ -55,7 +55,7 @@ export class Segment {
     this.#live = state;
     this.#input = input instanceof RunState ? undefined : input;
     this.#sink = sink;
-    if (state) checkResume(state, options);
+    if (state) checkResume(state, agent, options);
     this.#record = state ?? freshRecord(agent, this.#input ?? [], options);
     if (state) {
       applyOptions(state, options);
@@ -191,6 +191,11 @@ function checkArguments(agent: unknown, input: unknown): void {
   if (typeof input !== 'string' && !Array.isArray(input) && !(input instanceof RunState))
     throw new TypeError(
       `run: the input must be a string, an array of input items, or a RunState, not ${kindOf(input)}.`,
+    );
+  // An easy slip, and a model would get all of it as a message.
+  if (typeof input === 'string' && /^\s*\{\s*"\$schemaVersion"\s*:/.test(input))
+    throw new UserError(
+      'run: the input is the text of a run state. Restore it first: RunState.fromString(agent, text).',
     );
 }
 

@@ -22,9 +22,9 @@ export interface SerializedRunState extends JsonObject {
 }
 
 export interface SerializeOptions<C> {
-  /** Needed when the context is no plain object. */
+  /** Needed when the context is more than JSON: a connection, a Map, a class. Gives what is stored of it. */
   contextSerializer?: ((context: C) => JsonObject) | undefined;
-  /** Fail instead of warn when the context cannot be written. Default `false`. */
+  /** Also fail for an instance of a class, which else is written as its data, or left out, with a warning. Default `false`. */
   strictContext?: boolean | undefined;
   /** Default `false`. */
   includeTracingApiKey?: boolean | undefined;
@@ -54,6 +54,8 @@ const restoreOptions = {
   strictContext: kinds.boolean,
   maxBytes: kinds.integer(1),
 };
+const approveOptions = { always: kinds.boolean, by: kinds.string, note: kinds.string };
+const rejectOptions = { ...approveOptions, message: kinds.string };
 
 /**
  * Everything of a run that must survive. Decide on it, write it down, pass it to `run`. One run at a time per object:
@@ -203,11 +205,13 @@ export class RunState<out C = unknown, out O = unknown> {
 
   /** `decide(item, { type: 'approve', …options })`. */
   approve(item: ToolApprovalItem, options: ApproveOptions = {}): void {
+    checkOptions(options, approveOptions, 'state.approve()');
     this.decide(item, { ...options, type: 'approve' });
   }
 
   /** `decide(item, { type: 'reject', …options })`. */
   reject(item: ToolApprovalItem, options: RejectOptions = {}): void {
+    checkOptions(options, rejectOptions, 'state.reject()');
     this.decide(item, { ...options, type: 'reject' });
   }
 
