@@ -29,6 +29,7 @@ export type {
   NeedsJsonSchema,
   Tool,
   ToolArgs,
+  ToolCustomDataContext,
   ToolErrorFunction,
   ToolOptions,
   ToolOrigin,

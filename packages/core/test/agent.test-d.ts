@@ -13,7 +13,7 @@ import { invokeFunctionTool } from '../src/agent/invoke-function-tool.ts';
 import { outputSchema } from '../src/agent/output.ts';
 import { jsonSchema } from '../src/agent/schema.ts';
 import { tool, toolFor } from '../src/agent/tool.ts';
-import type { FunctionTool, OutputSchema, Tool } from '../src/agent/tool.ts';
+import type { FunctionTool, OutputSchema, Tool, ToolCustomDataContext } from '../src/agent/tool.ts';
 import type { RunContext, ToolContext } from '../src/state/context.ts';
 
 type Eq<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -132,6 +132,14 @@ describe('the context of a tool', () => {
       execute: () => 1,
     });
     yes<Eq<ContextOf<typeof enabled>, My>>();
+    const noted = tool({
+      name: 'noted',
+      customDataExtractor: ({ context }: ToolCustomDataContext<My>) => ({ by: context.context.user }),
+      execute: () => 1,
+    });
+    yes<Eq<ContextOf<typeof noted>, My>>();
+    // @ts-expect-error custom data is JSON
+    tool({ name: 'x', customDataExtractor: () => ({ at: new Date() }), execute: () => 1 });
     tool({
       name: 'unknown',
       needsApproval: (ctx) => {
@@ -150,6 +158,8 @@ describe('the context of a tool', () => {
       needsApproval: (ctx, { amount }, callId) => ctx.context.user === callId && amount > 1,
       isEnabled: (ctx, agent) => ctx.context.user === agent.name,
       failureErrorFunction: (ctx, error) => ctx.context.user + error.message,
+      timeoutErrorFunction: (ctx, error) => `${ctx.context.user} ${error.timeoutMs}`,
+      customDataExtractor: ({ context, output }) => ({ by: context.context.user, known: output !== undefined }),
       execute: ({ amount }, ctx) => ({ amount, by: ctx.context.user }),
     });
     yes<Eq<typeof refund, FunctionTool<My, { amount: number }, { amount: number; by: string }>>>();

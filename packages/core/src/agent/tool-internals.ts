@@ -1,6 +1,7 @@
 import type { NeedsApproval } from '../state/decisions.ts';
 import type { ToolContext } from '../state/context.ts';
 import type { ParsedArguments } from './arguments.ts';
+import type { CustomDataExtractor } from './custom-data.ts';
 import type { ToolTimeout } from './timeout.ts';
 import type { FunctionTool, IsEnabled, ToolErrorFunction } from './tool.ts';
 import { internal } from '../base/brand.ts';
@@ -18,6 +19,7 @@ export interface ToolInternals {
   readonly failureErrorFunction: ToolErrorFunction<never> | null | undefined;
   /** `undefined`: no limit. */
   readonly timeout: ToolTimeout | undefined;
+  readonly customDataExtractor: CustomDataExtractor<never> | undefined;
 }
 
 /** Whether a value was made by `tool`, of whichever copy of this package. @internal */

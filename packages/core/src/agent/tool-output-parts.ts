@@ -10,8 +10,6 @@ type Part = Exclude<ToolOutputOnWire, string>[number];
 /**
  * A tool's value as it goes back to the model: parts and lists that are nothing but parts as wire content, everything else
  * as text. What is given back is new; the tool may go on changing its value. Never throws.
- *
- * @internal
  */
 export function toolOutputOnWire(value: unknown): ToolOutputOnWire {
   // Anything of a user may throw while it is read; then it is no part.
@@ -91,7 +89,7 @@ function imagePart(value: Members): Part | undefined {
   texts.add('detail', value['detail']);
   const { detail } = texts.found;
   if (!texts.has('image_url', 'file_id') || (detail !== undefined && !details.includes(detail))) return undefined;
-  return { type: 'input_image', ...texts.found } as Part;
+  return { type: 'input_image', ...texts.found };
 }
 
 function filePart(value: Members): Part | undefined {
@@ -109,7 +107,7 @@ function filePart(value: Members): Part | undefined {
   if (!texts.has('file_data', 'file_url', 'file_id')) return undefined;
   if (isObject(value['file'])) texts.add('filename', value['file']['filename']);
   texts.add('filename', value['filename']);
-  return texts.wrong ? undefined : ({ type: 'input_file', ...texts.found } as Part);
+  return texts.wrong ? undefined : { type: 'input_file', ...texts.found };
 }
 
 /** The member `image` or `file` as `@openai/agents` has it; `undefined`: not one of its forms. */

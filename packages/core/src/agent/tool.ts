@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { AnyAgent } from './agent.ts';
+import type { CustomDataExtractor } from './custom-data.ts';
 import type { JsonSchema, SchemaWithJson } from './schema.ts';
 import type { ToolInternals } from './tool-internals.ts';
 import type { ToolTimeoutError } from '../base/errors.ts';
@@ -14,6 +15,7 @@ import { invokeTool } from './invoke.ts';
 import { copySchema, freezeDeep } from './schema-parts.ts';
 import { checkTimeoutMs, readTimeout, timeoutBehaviors } from './timeout.ts';
 
+export type { ToolCustomDataContext } from './custom-data.ts';
 export type { OutputSchema, OutputType } from './output.ts';
 export type { JsonSchema, SchemaWithJson } from './schema.ts';
 export type { InvokeArgs } from './invoke-function-tool.ts';
@@ -61,6 +63,11 @@ export interface ToolOptions<P, C, R, CB = C> {
   timeoutBehavior?: 'error_as_result' | 'raise_exception' | undefined;
   /** The text of `error_as_result`. Default: `Tool '<name>' timed out after <s> seconds.` */
   timeoutErrorFunction?: ((ctx: RunContext<CB>, error: ToolTimeoutError) => MaybePromise<string>) | undefined;
+  /**
+   * Facts for your own use on the output item, `item.customData`: a plain object of JSON values, or nothing. The model never
+   * sees them; states keep them.
+   */
+  customDataExtractor?: CustomDataExtractor<CB> | undefined;
   /** Merged into the wire tool. */
   providerData?: JsonObject | undefined;
 }
@@ -143,6 +150,7 @@ const overridable = {
   timeoutMs: checkTimeoutMs,
   timeoutBehavior: kinds.oneOf(...timeoutBehaviors),
   timeoutErrorFunction: kinds.function,
+  customDataExtractor: kinds.function,
   providerData: kinds.object,
 } as const;
 
@@ -209,6 +217,7 @@ class ToolImpl implements FunctionTool<never> {
       needsApproval: this.needsApproval,
       failureErrorFunction: options.failureErrorFunction,
       timeout: readTimeout(options),
+      customDataExtractor: options.customDataExtractor,
     };
     // Not enumerable: a log of the tool shows what it is, not how it works.
     Object.defineProperty(this, internal, { value: Object.freeze(internals) });

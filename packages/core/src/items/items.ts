@@ -193,6 +193,11 @@ export class ToolCallOutputItem extends RunItemBase<ToolOutputWire> {
   }
 }
 
+/** Adds facts to an output that stands in the history already; those that are there stay where their keys are not given. */
+export function addCustomData(item: ToolCallOutputItem, data: JsonObject): void {
+  (item as { customData: JsonObject | undefined }).customData = { ...item.customData, ...data };
+}
+
 export class HandoffCallItem extends RunItemBase<ResponseFunctionToolCall> {
   static {
     brand(this, 'HandoffCallItem');

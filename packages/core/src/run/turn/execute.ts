@@ -5,13 +5,14 @@ import type { RunEnv } from '../env.ts';
 import type { FunctionSpan } from '../spans.ts';
 import type { Pass } from './pass.ts';
 import type { PlannedFunctionCall } from './plan.ts';
+import { extractCustomData } from '../../agent/custom-data.ts';
 import { invokeTool } from '../../agent/invoke.ts';
 import type { ToolInvocation } from '../../agent/invoke.ts';
 import { toolInternals } from '../../agent/tool-internals.ts';
 import { toolOutputOnWire } from '../../agent/tool-output-parts.ts';
 import type { ToolOutputOnWire } from '../../agent/tool-output-parts.ts';
 import { ModelBehaviorError } from '../../base/errors.ts';
-import { ToolCallOutputItem } from '../../items/items.ts';
+import { addCustomData, ToolCallOutputItem } from '../../items/items.ts';
 import { tracedPart } from '../../models/traced-input.ts';
 import { contextInternals, createToolContext } from '../../state/context.ts';
 import type { ToolContext } from '../../state/context.ts';
@@ -105,6 +106,7 @@ class CallRun {
         span?.pending();
         return;
       case 'reject':
+        if (this.#batch.stopping) return;
         return await this.#reject(verdict.message, span);
       case 'run':
         if (verdict.approved) span?.approved();
@@ -145,6 +147,8 @@ class CallRun {
       (hooks) => hooks.onToolStart?.(context, agent, tool),
       (hooks) => hooks.onToolStart?.(context, agent, tool),
     );
+    // A sibling failed meanwhile: the body does not begin any more.
+    if (this.#batch.stopping) return;
     const effect = { kind: 'tool', toolName: tool.qualifiedName, callId: call.call_id } as const;
     const done = await this.#env.step(effect, () =>
       invokeTool(tool, context, call.arguments, {
@@ -157,8 +161,15 @@ class CallRun {
     const output = await this.#answer(tool, done, span);
     if (this.#batch.closed) return;
     const onWire = toolOutputOnWire(output);
-    this.#commit(onWire, output, tool);
+    const item = this.#commit(onWire, output, tool);
     span?.output(typeof onWire === 'string' ? output : onWire.map(tracedPart));
+    const { customDataExtractor } = toolInternals(tool);
+    if (customDataExtractor) {
+      const facts = extractCustomData(tool, customDataExtractor, context, item);
+      const data = await this.#env.control.race(facts);
+      if (this.#batch.closed) return;
+      if (data) addCustomData(item, data);
+    }
     await callHooks(
       record,
       this.#env,
@@ -214,13 +225,14 @@ class CallRun {
     contextInternals(this.#env.context).ledger.markExecuted(this.#call.call.call_id);
   }
 
-  #commit(onWire: ToolOutputOnWire, output: unknown, tool: FunctionTool<never> | undefined): void {
+  #commit(onWire: ToolOutputOnWire, output: unknown, tool: FunctionTool<never> | undefined): ToolCallOutputItem {
     const raw = { type: 'function_call_output', call_id: this.#call.call.call_id, output: onWire } as const;
     const item = new ToolCallOutputItem(this.#pass.agent, raw, {
       output,
       toolOrigin: tool?.origin ?? this.#call.item.toolOrigin,
     });
     this.#pass.commitOutput(this.#call, item);
+    return item;
   }
 }
 
