@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import type { RunContext } from '../index.ts';
-import type { AgentInputItem, RunOptions } from '../index.ts';
+import type { AgentInputItem, LogRecord, RunOptions } from '../index.ts';
 import {
   Agent,
+  configureLogging,
   getRunErrorDetails,
   getRunErrorState,
   MaxTurnsExceededError,
@@ -19,7 +20,7 @@ import {
   UserError,
 } from '../index.ts';
 
-import { bothForms, reasoning, refusal, ScriptedModel, text, toolCall } from '../testing/index.ts';
+import { bothForms, reasoning, refusal, resetDefaults, ScriptedModel, text, toolCall } from '../testing/index.ts';
 import { symmetry } from '../../test/symmetry.ts';
 
 const user = (content: string): AgentInputItem => ({ role: 'user', content });
@@ -734,5 +735,28 @@ describe('slips that are told at once', () => {
     expect(() => state.reject(item as never, 'too late' as never)).toThrow(/state\.reject\(\) must be an object/);
     expect(() => state.approve(item as never, { alwyas: true } as never)).toThrow(/always/);
     expect(state.getDecisions()).toEqual([]);
+  });
+});
+
+describe('a tool that throws', () => {
+  it('is told to the developer by name and kind, and with its error where the log may show it [RUN-1901, TOOL-F19]', async () => {
+    const lines: LogRecord[] = [];
+    const boom = tool({
+      name: 'boom',
+      execute: () => {
+        throw new RangeError('secret');
+      },
+    });
+    const go = () =>
+      run(new Agent({ name: 'A', model: new ScriptedModel([toolCall('boom'), 'done']), tools: [boom] }), 'x');
+    configureLogging({ sink: (line) => void lines.push(line) });
+    await go();
+    expect(lines).toMatchObject([{ level: 'warn', logger: 'openai.agents.tools' }]);
+    expect(lines[0]?.message).toMatch(/boom threw a RangeError/);
+    expect(JSON.stringify(lines)).not.toContain('secret');
+    configureLogging({ dontLogToolData: false });
+    await go();
+    expect(lines[1]?.data).toMatchObject({ message: 'secret' });
+    resetDefaults();
   });
 });

@@ -1,7 +1,8 @@
 import type { ResponseFunctionToolCall } from '../../items/wire.ts';
 import type { RunEnv } from '../env.ts';
 import type { ToolErrorArgs, ToolErrorFormatter } from '../options.ts';
-import { getLogger } from '../../base/logger.ts';
+import { ModelBehaviorError } from '../../base/errors.ts';
+import { className, getLogger } from '../../base/logger.ts';
 
 /** What the model reads of a call that a person refused: their message, else the run's formatter, else a fixed text. */
 export async function rejectionText(
@@ -24,7 +25,20 @@ export async function exceptionText(
   defaultMessage: string,
   error: Error,
 ): Promise<string> {
+  tellDeveloper(call, error);
   return await format(env, call, 'tool_exception', defaultMessage, error);
+}
+
+/** The model gets no details and the run goes on, so this line is all that tells of a fault in a tool. */
+function tellDeveloper({ name }: ResponseFunctionToolCall, error: Error): void {
+  const log = getLogger('tools');
+  // Arguments that do not fit are the model's fault, and it is told of them.
+  if (error instanceof ModelBehaviorError) log.debug(`The arguments for the tool ${name} do not fit.`);
+  else if (log.dontLogToolData)
+    log.warn(
+      `The tool ${name} threw a ${className(error)}. The error is shown here after configureLogging({ dontLogToolData: false }); a failureErrorFunction of the tool gets it.`,
+    );
+  else log.warn(`The tool ${name} threw.`, error);
 }
 
 /** Asks `toolErrorFormatter`. Whatever it does, the run goes on: without a usable text the default stands. */
