@@ -51,6 +51,8 @@ export interface StructuredOutput {
   readonly request: { readonly name: string; readonly schema: JsonSchema; readonly strict: boolean };
   /** @throws ModelBehaviorError when the text does not fit; UserError when the schema validates asynchronously */
   readonly parse: (text: string) => unknown;
+  /** The text that the model would have answered for a value that is there already: compact JSON, wrapped where its own is. @throws TypeError for what has no JSON */
+  readonly render: (value: unknown) => string;
 }
 
 /** What the current span shows of a final output that does not fit (TOOL-O8). */
@@ -82,7 +84,14 @@ function structured(outputType: AnyAgent['outputType'], where: string): Resolved
     type: 'schema',
     request: { name, strict, schema: schema.jsonSchema() },
     parse: (json) => valueOf(schema, json),
+    render: (value) => jsonOf(schema instanceof CompiledOutput ? schema.transported(value) : value),
   };
+}
+
+function jsonOf(value: unknown): string {
+  const json: unknown = JSON.stringify(value);
+  if (typeof json === 'string') return json;
+  throw new TypeError('The value has no JSON form.');
 }
 
 /** A schema of somebody's own making may throw whatever it likes. */
@@ -224,6 +233,11 @@ class CompiledOutput implements OutputSchema<unknown> {
     }
     if (this.#nulls) dropLoweredNulls(value, this.#nulls);
     return this.check(value, json);
+  }
+
+  /** A value as it stands in an answer. */
+  transported(value: unknown): unknown {
+    return this.#wrapped ? { [wrapper]: value } : value;
   }
 
   /** Of a value that is there already. */

@@ -1,3 +1,4 @@
+import type { MessageOutputItem, RunItem } from '../items/items.ts';
 import type { ProcessedResponse, StateRecord, Step } from '../state/record.ts';
 import type { RunEnv } from './env.ts';
 import { MaxTurnsExceededError, UserError } from '../base/errors.ts';
@@ -9,11 +10,11 @@ import { callForTurn } from './turn/call.ts';
 import { reclassify } from './turn/classify.ts';
 import type { ToolTable } from './turn/classify.ts';
 import { executeCalls } from './turn/execute.ts';
+import { askHandlers } from './turn/handlers.ts';
 import { Pass } from './turn/pass.ts';
 import { planResume } from './turn/plan.ts';
 import { collectTools, prepareCall } from './turn/prepare.ts';
-import { keepFinished, publish } from './turn/publish.ts';
-import type { Publication } from './turn/publish.ts';
+import { keepFinished, publish, publishMessage } from './turn/publish.ts';
 import { receive } from './turn/receive.ts';
 import { settle } from './turn/settle.ts';
 
@@ -24,13 +25,17 @@ import { settle } from './turn/settle.ts';
 export async function* turns(record: StateRecord, env: RunEnv): AsyncGenerator<StateRecord, void> {
   let current = record;
   if (record.step.type === 'interruption') {
-    await finishTurn(await env.spans.resumed(record.currentAgent, () => resume(record, env)), env);
+    await finishTurn(await env.spans.besideTurns(record.currentAgent, () => resume(record, env)), env);
     const goesOn = (record.step as Step).type === 'run_again';
     if (goesOn) current = forkRecord(record, env);
     yield current;
     if (!goesOn) return;
   }
   for (;;) {
+    if (current.maxTurns !== null && current.currentTurn >= current.maxTurns) {
+      yield await env.spans.besideTurns(current.currentAgent, () => endAtLimit(current, env));
+      return;
+    }
     const turn = admitTurn(current);
     const done = await env.spans.turn(turn, current.currentAgent, () => freshTurn(current, env));
     yield await finishTurn(done, env);
@@ -42,16 +47,56 @@ export async function* turns(record: StateRecord, env: RunEnv): AsyncGenerator<S
 interface Decided {
   readonly step: Step;
   readonly pass: Pass;
+  /** Of a handler, in place of a failure. */
+  readonly message: MessageOutputItem | undefined;
 }
 
-/** Counts a turn, unless the limit refuses it. @throws MaxTurnsExceededError; a refused turn is not counted */
 function admitTurn(record: StateRecord): number {
-  const { maxTurns } = record;
-  if (maxTurns !== null && record.currentTurn >= maxTurns)
-    throw new MaxTurnsExceededError(`Max turns (${maxTurns}) exceeded`, { maxTurns });
   record.currentTurn += 1;
   record.persistedItemCount = 0;
   return record.currentTurn;
+}
+
+/**
+ * No turn is left, and the next one is refused without being counted: what a handler gives is the final output then.
+ * @throws MaxTurnsExceededError that no handler took
+ */
+async function endAtLimit(record: StateRecord, env: RunEnv): Promise<StateRecord> {
+  const maxTurns = record.maxTurns ?? 0;
+  const error = new MaxTurnsExceededError(`Max turns (${maxTurns}) exceeded`, { maxTurns });
+  env.spans.fail('Max turns exceeded', { max_turns: maxTurns });
+  const handled = await askHandlers({ kind: 'maxTurns', error }, [], record, env);
+  if (handled === undefined) throw error;
+  const { output, message } = handled;
+  await endHooks(record, output, env);
+  await env.session?.writeInput();
+  if (message) await writeMessage(message, record, env);
+  record.step = { type: 'final_output', output };
+  if (message) publishMessage(message, record, env);
+  return record;
+}
+
+/** The last append of a run that no turn ends. */
+async function writeMessage(message: MessageOutputItem, record: StateRecord, env: RunEnv): Promise<void> {
+  record.step = { type: 'none' };
+  record.unrecoverable = env.session !== undefined;
+  await env.session?.writeTurn([message], {
+    responseId: record.modelResponses.at(-1)?.responseId,
+    store: env.storeSetting,
+    hasLocalToolOutputs: false,
+    terminal: true,
+  });
+  record.unrecoverable = false;
+}
+
+async function endHooks(record: StateRecord, output: unknown, env: RunEnv): Promise<void> {
+  const agent = record.currentAgent;
+  await callHooks(
+    record,
+    env,
+    (hooks) => hooks.onAgentEnd?.(env.context as never, agent, output),
+    (hooks) => hooks.onEnd?.(env.context as never, agent, output),
+  );
 }
 
 /** Steps 4 to 24 of a turn (RUN-401). A turn whose request never left is not counted. */
@@ -132,16 +177,9 @@ async function work(pass: Pass, tools: ToolTable, env: RunEnv): Promise<Decided>
   try {
     await executeCalls(pass, env);
     env.control.throwIfAborted();
-    const step = await settle(pass, tools, output, env);
-    if (step.type === 'final_output') {
-      await callHooks(
-        record,
-        env,
-        (hooks) => hooks.onAgentEnd?.(env.context as never, agent, step.output),
-        (hooks) => hooks.onEnd?.(env.context as never, agent, step.output),
-      );
-    }
-    return { step, pass };
+    const { step, message } = await settle(pass, tools, output, env);
+    if (step.type === 'final_output') await endHooks(record, step.output, env);
+    return { step, pass, message };
   } catch (error) {
     await keepFinished(pass, env);
     throw error;
@@ -152,7 +190,7 @@ async function work(pass: Pass, tools: ToolTable, env: RunEnv): Promise<Decided>
  * Makes public what a turn decided, and stores it. What can be gone on from is in the record before the session is
  * asked; a final output counts only once the session has it (STATE-331).
  */
-async function finishTurn({ step, pass }: Decided, env: RunEnv): Promise<StateRecord> {
+async function finishTurn({ step, pass, message }: Decided, env: RunEnv): Promise<StateRecord> {
   const { record } = pass;
   const final = step.type === 'final_output';
   record.step = final ? { type: 'none' } : step;
@@ -160,10 +198,11 @@ async function finishTurn({ step, pass }: Decided, env: RunEnv): Promise<StateRe
   const publication = publish(pass);
   if (pass.fresh || !final) publication.announce(env);
   record.unrecoverable = final && env.session !== undefined;
-  await writeTurn(publication, pass, final, env);
+  await writeTurn(message ? [...publication.items, message] : publication.items, pass, final, env);
   record.unrecoverable = false;
   record.step = step;
   if (!pass.fresh && final) publication.announce(env);
+  if (message) publishMessage(message, record, env);
   return record;
 }
 
@@ -176,11 +215,11 @@ function dropDecided(pass: Pass): void {
   if (left.length < items.length) record.generatedItems.splice(start, items.length, ...left);
 }
 
-async function writeTurn(publication: Publication, pass: Pass, terminal: boolean, env: RunEnv): Promise<void> {
-  await env.session?.writeTurn(publication.items, {
+async function writeTurn(items: readonly RunItem[], pass: Pass, terminal: boolean, env: RunEnv): Promise<void> {
+  await env.session?.writeTurn(items, {
     responseId: pass.response.responseId,
     store: env.storeSetting,
-    hasLocalToolOutputs: publication.items.some((item) => item.type === 'tool_call_output_item'),
+    hasLocalToolOutputs: items.some((item) => item.type === 'tool_call_output_item'),
     terminal,
   });
 }

@@ -1,4 +1,11 @@
 import type { AnyAgent } from '../agent/agent.ts';
+import type {
+  AgentsError,
+  MaxTurnsExceededError,
+  ModelBehaviorError,
+  ModelRefusalError,
+  RunErrorDetails,
+} from '../base/errors.ts';
 import type { RunHooks } from '../agent/hooks.ts';
 import type { MaybePromise } from '../agent/tool.ts';
 import type { AgentInputItem } from '../items/items.ts';
@@ -44,6 +51,10 @@ export interface RunOptions<C = unknown> extends RunTraceOptions {
   callModelInputFilter?: CallModelInputFilter<C> | undefined;
   /** `omit` drops the ids of reasoning items wherever they become input. Default: the state's, else keep. */
   reasoningItemIdPolicy?: 'preserve' | 'omit' | undefined;
+
+  // ---- failures
+  /** Turn three failures into a final output. */
+  errorHandlers?: RunErrorHandlers<C> | undefined;
 
   // ---- tools and approvals
   toolExecution?: ToolExecutionOptions | undefined;
@@ -92,6 +103,33 @@ export interface ToolExecutionOptions {
   maxFunctionToolConcurrency?: number | null | undefined;
 }
 
+/**
+ * A specific handler is asked first, `default` when it is absent or declines.
+ * @example await run(agent, input, { errorHandlers: { maxTurns: () => ({ finalOutput: 'Sorry, I got stuck.' }) } })
+ */
+export interface RunErrorHandlers<in C = unknown> {
+  maxTurns?: RunErrorHandler<C, MaxTurnsExceededError> | undefined;
+  modelRefusal?: RunErrorHandler<C, ModelRefusalError> | undefined;
+  /** The text did not fit `outputType`, or there was none: without this handler the model is then asked again. */
+  invalidFinalOutput?: RunErrorHandler<C, ModelBehaviorError> | undefined;
+  default?: RunErrorHandler<C, AgentsError> | undefined;
+}
+
+/** Gives a final output, checked against `outputType`; `undefined` declines, and the error is thrown. What it throws fails the run. */
+export type RunErrorHandler<C, E> = (args: {
+  readonly error: E;
+  readonly context: RunContext<C>;
+  /** As it is now; of a refusal and of an unusable output with the response in question. */
+  readonly runData: RunErrorDetails;
+}) => MaybePromise<RunErrorHandlerResult | undefined | void>;
+
+export interface RunErrorHandlerResult {
+  /** Of an agent without `outputType` its text. */
+  finalOutput: unknown;
+  /** Add it as an assistant message to items and session. Default `true`. */
+  includeInHistory?: boolean | undefined;
+}
+
 // ---- checking and merging
 
 const { any, boolean, nonEmptyString, object, string } = kinds;
@@ -121,6 +159,7 @@ const checks: Readonly<Record<keyof RunOptions, Check>> = {
   modelSettings: object,
   callModelInputFilter: callback,
   reasoningItemIdPolicy: kinds.oneOf('preserve', 'omit'),
+  errorHandlers: object,
   toolExecution: object,
   toolErrorFormatter: callback,
   toolNotFoundBehavior: kinds.oneOf('raise_error', 'return_error_to_model'),
@@ -144,6 +183,11 @@ export function checkRunOptions(options: RunOptions<never>, where: string): void
     options.toolExecution,
     { maxFunctionToolConcurrency: kinds.nullable(kinds.integer(1)) },
     `${where}, toolExecution`,
+  );
+  checkOptions(
+    options.errorHandlers,
+    { maxTurns: callback, modelRefusal: callback, invalidFinalOutput: callback, default: callback },
+    `${where}, errorHandlers`,
   );
   checkOptions(options.sessionSettings, { limit: kinds.nullable(kinds.number) }, `${where}, sessionSettings`);
   if (options.modelSettings !== undefined) checkModelSettings(options.modelSettings, where);

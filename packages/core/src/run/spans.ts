@@ -3,10 +3,10 @@ import type { FunctionTool } from '../agent/tool.ts';
 import type { ResponseFunctionToolCall } from '../items/wire.ts';
 import type { ModelTracing, Usage } from '../models/model.ts';
 import type { StateRecord } from '../state/record.ts';
-import type { Span, SpanError, SpanUsage, Trace } from '../tracing/types.ts';
+import type { Span, SpanUsage, Trace } from '../tracing/types.ts';
 import type { ResolvedOptions } from './options.ts';
 import { resolveOutput } from '../agent/output.ts';
-import { MaxTurnsExceededError, ModelBehaviorError, RunAbortedError, ToolTimeoutError } from '../base/errors.ts';
+import { ModelBehaviorError, RunAbortedError, ToolTimeoutError } from '../base/errors.ts';
 import { contextInternals } from '../state/context.ts';
 import { addDetails, failSpan, failSpanIfOk, finishItem, startItem } from '../tracing/lifecycle.ts';
 import { startRunTrace } from '../tracing/run-trace.ts';
@@ -133,8 +133,8 @@ export class RunSpans {
     return span;
   }
 
-  /** Work on an interrupted turn: under the agent, before the next turn. */
-  async resumed<T>(agent: AnyAgent, work: () => Promise<T>): Promise<T> {
+  /** Work of the agent outside its turns: on an interrupted turn that is resumed, at the turn limit. */
+  async besideTurns<T>(agent: AnyAgent, work: () => Promise<T>): Promise<T> {
     return this.#run.recording ? await runInScope(this.openAgent(agent), work) : await work();
   }
 
@@ -203,12 +203,11 @@ export class RunSpans {
     for (const span of this.#run.openSpans()) stop(span);
     const span = this.#agent?.span as unknown as Span | undefined;
     if (span === undefined || error instanceof ModelBehaviorError) return;
-    const fault: SpanError =
-      error instanceof MaxTurnsExceededError
-        ? { message: 'Max turns exceeded', data: { max_turns: error.maxTurns } }
-        : { message: 'Error in agent run', data: { error: errorText(error, this.#run.includeSensitive) } };
     addDetails(span, { errorType: errorTypeOf(error) });
-    failSpanIfOk(span, fault);
+    failSpanIfOk(span, {
+      message: 'Error in agent run',
+      data: { error: errorText(error, this.#run.includeSensitive) },
+    });
   }
 
   /** The segment is over; nothing of it stays open. */

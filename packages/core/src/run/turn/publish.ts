@@ -1,6 +1,8 @@
 import type { RunItem } from '../../items/items.ts';
 import type { RunEnv } from '../env.ts';
 import type { Pass } from './pass.ts';
+import type { MessageOutputItem } from '../../items/items.ts';
+import type { StateRecord } from '../../state/record.ts';
 import { getLogger } from '../../base/logger.ts';
 import { itemEvent } from '../events.ts';
 
@@ -36,6 +38,14 @@ export function publish(pass: Pass): Publication {
       });
     },
   };
+}
+
+/** The message of a handler ends the history, and is announced: the session has it (RUN-710). */
+export function publishMessage(message: MessageOutputItem, record: StateRecord, env: RunEnv): void {
+  const position = record.sessionItems.length;
+  record.generatedItems.push(message);
+  record.sessionItems.push(message);
+  announce([message], position, env);
 }
 
 /**

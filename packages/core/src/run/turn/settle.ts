@@ -4,28 +4,39 @@ import type { FunctionTool } from '../../agent/tool.ts';
 import type { Step } from '../../state/record.ts';
 import type { RunEnv } from '../env.ts';
 import type { ToolTable } from './classify.ts';
+import type { Failure, HandledEnd } from './handlers.ts';
 import type { Pass } from './pass.ts';
 import { outputSpanError } from '../../agent/output.ts';
 import { toolOutputText } from '../../agent/tool-output.ts';
 import { ModelBehaviorError, ModelRefusalError, UserError, withoutRunData } from '../../base/errors.ts';
 import { getLogger } from '../../base/logger.ts';
 import { contextInternals } from '../../state/context.ts';
+import { askHandlers } from './handlers.ts';
 
-const runAgain: Step = { type: 'run_again' };
+/** What a turn decided. */
+export interface Settled {
+  readonly step: Step;
+  /** Of an output that a handler gave in place of a failure. */
+  readonly message?: HandledEnd['message'];
+}
+
+const runAgain: Settled = { step: { type: 'run_again' } };
 
 /**
  * What becomes of a response whose calls are done: a call still waits, a tool ends the run, the message is the answer, or
  * the model is asked again (RUN-501).
  */
-export async function settle(pass: Pass, tools: ToolTable, output: ResolvedOutput, env: RunEnv): Promise<Step> {
+export async function settle(pass: Pass, tools: ToolTable, output: ResolvedOutput, env: RunEnv): Promise<Settled> {
   const waiting = stillWaiting(pass);
   if (waiting.length > 0)
-    return { type: 'interruption', interruptions: waiting, responseAccepted: false, llmEndHooksStarted: true };
+    return {
+      step: { type: 'interruption', interruptions: waiting, responseAccepted: false, llmEndHooksStarted: true },
+    };
   const functionCalls = pass.processed.newItems.some(
     (item) => item.type === 'tool_call_item' && item.rawItem.type === 'function_call',
   );
   if (functionCalls) return (await toolsOutput(pass, tools, output, env)) ?? runAgain;
-  return messageOutput(pass, output, env);
+  return await messageOutput(pass, output, env);
 }
 
 /** Waiting items of this pass in call order, then those that it could not work on. */
@@ -46,15 +57,13 @@ async function toolsOutput(
   tools: ToolTable,
   output: ResolvedOutput,
   env: RunEnv,
-): Promise<Step | undefined> {
+): Promise<Settled | undefined> {
   const behavior: ToolUseBehavior<never> = pass.agent.toolUseBehavior;
   if (behavior === 'run_llm_again') return undefined;
   const results = functionResults(pass, tools);
   if (results.length === 0) return undefined;
   const ending = await endingOutput(behavior, results, pass.agent, env);
-  return (
-    ending && { type: 'final_output', output: output.type === 'text' ? toolOutputText(ending.value) : ending.value }
-  );
+  return ending && finalOutput(output.type === 'text' ? toolOutputText(ending.value) : ending.value);
 }
 
 /** Outputs of all function calls of the response in call order, whichever pass made them; rejection texts count too. */
@@ -95,30 +104,73 @@ async function endingOutput(
 
 // ---- messages that end the run
 
-/** The last message is the answer (RUN-601 to 605). @throws ModelRefusalError, ModelBehaviorError */
-function messageOutput({ processed: { newItems }, dropped }: Pass, output: ResolvedOutput, env: RunEnv): Step {
+/** What the message of a response says about the end of the run. */
+type Answer =
+  | { readonly type: 'output'; readonly value: unknown }
+  /** Repeated calls whose outputs stand, or work of the provider, without a word about it: the model has not answered yet. */
+  | { readonly type: 'none' }
+  | { readonly type: 'failure'; readonly failure: Failure; readonly otherwise: 'throw' | 'run_again' };
+
+/** The last message is the answer (RUN-601 to 605). @throws ModelRefusalError, ModelBehaviorError that no handler took */
+async function messageOutput(pass: Pass, output: ResolvedOutput, env: RunEnv): Promise<Settled> {
+  const answer = answerOf(pass, output, env);
+  switch (answer.type) {
+    case 'output':
+      return finalOutput(answer.value);
+    case 'none':
+      return runAgain;
+    case 'failure': {
+      const { failure, otherwise } = answer;
+      const handled = await askHandlers(failure, pass.unpublished(), pass.record, env);
+      if (handled) return finalOutput(handled.output, handled.message);
+      if (otherwise === 'run_again') return runAgain;
+      throw failure.error;
+    }
+    default:
+      return answer satisfies never;
+  }
+}
+
+function answerOf({ agent, processed: { newItems }, dropped }: Pass, output: ResolvedOutput, env: RunEnv): Answer {
   const message = newItems.findLast((item) => item.type === 'message_output_item');
-  // Repeated calls whose outputs stand, or work of the provider, without a word about it: the model has not answered yet.
-  if (message === undefined && (dropped || newItems.some((item) => item.type === 'tool_call_item'))) return runAgain;
+  if (message === undefined && (dropped || newItems.some((item) => item.type === 'tool_call_item')))
+    return { type: 'none' };
   let text = '';
   for (const part of message?.rawItem.content ?? []) {
-    if (part.type === 'refusal' && part.refusal) throw refusal(part.refusal);
+    if (part.type === 'refusal' && part.refusal) return fails({ kind: 'modelRefusal', error: refusal(part.refusal) });
     if (part.type === 'output_text') text += part.text ?? '';
   }
-  if (output.type === 'text') return { type: 'final_output', output: text };
-  return text === '' ? runAgain : { type: 'final_output', output: parsed(text, output, env) };
+  if (output.type === 'text') return { type: 'output', value: text };
+  if (text !== '') return parsed(text, output, env);
+  // No failure unless somebody asked to be told of it: the model may yet answer (TOOL-O13).
+  if (env.options.errorHandlers?.invalidFinalOutput === undefined) return { type: 'none' };
+  const error = new ModelBehaviorError(
+    `The model gave no final output, and agent ${agent.name} has the output type ${output.request.name}.`,
+  );
+  return { type: 'failure', failure: { kind: 'invalidFinalOutput', error }, otherwise: 'run_again' };
 }
 
 /** With logging of model data off, an error about the model's text leaves the run without what shows it (RUN-1902). */
-function parsed(text: string, output: Extract<ResolvedOutput, { type: 'schema' }>, { spans }: RunEnv): unknown {
+function parsed(text: string, output: Extract<ResolvedOutput, { type: 'schema' }>, { spans }: RunEnv): Answer {
   try {
-    return output.parse(text);
+    return { type: 'output', value: output.parse(text) };
   } catch (error) {
     if (!(error instanceof ModelBehaviorError)) throw error;
     const { message, data } = outputSpanError(error, spans.includeSensitive);
     spans.fail(message, data);
-    throw getLogger().dontLogModelData ? withoutRunData(error) : error;
+    return fails({
+      kind: 'invalidFinalOutput',
+      error: getLogger().dontLogModelData ? withoutRunData(error) : error,
+    });
   }
+}
+
+function fails(failure: Failure): Answer {
+  return { type: 'failure', failure, otherwise: 'throw' };
+}
+
+function finalOutput(output: unknown, message?: Settled['message']): Settled {
+  return { step: { type: 'final_output', output }, message };
 }
 
 function refusal(text: string): ModelRefusalError {
