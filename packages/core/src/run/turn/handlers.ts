@@ -67,7 +67,7 @@ async function ask(
   let result: unknown;
   try {
     const runData = detailsNow(record, turnItems, env);
-    result = await env.control.race(Promise.resolve(handler({ error, context: env.context, runData })));
+    result = await env.control.race(handler({ error, context: env.context, runData }));
   } catch (thrown) {
     env.control.throwIfAborted();
     throw withCause(thrown, error);
