@@ -19,6 +19,7 @@ export { outputSchema } from './agent/output.ts';
 export type { OutputSchema, OutputType } from './agent/output.ts';
 export { jsonSchema } from './agent/schema.ts';
 export type { JsonSchema, SchemaWithJson } from './agent/schema.ts';
+export type { DynamicPrompt, Prompt } from './agent/prompt.ts';
 export { tool, toolFor } from './agent/tool.ts';
 export { toolOutput } from './agent/tool-output-helpers.ts';
 export type { ToolOutputFile, ToolOutputImage, ToolOutputText } from './agent/tool-output-helpers.ts';
@@ -153,6 +154,7 @@ export type { RunTraceOptions, Span, Trace, TraceProcessor } from './tracing/typ
 export type {
   JsonObject,
   JsonValue,
+  PromptVariable,
   ResponseInputItem,
   ResponseOutputItem,
   ResponseStreamEvent,

@@ -180,6 +180,12 @@ describe('the context of an agent', () => {
       tools: [weather, lookup],
     });
     yes<Eq<ContextOf<typeof byText>, My>>();
+    const byPrompt = new Agent({
+      name: 'a',
+      prompt: ({ context }: { context: RunContext<My> }) => ({ id: context.context.user, variables: { city: 'Kyiv' } }),
+    });
+    yes<Eq<ContextOf<typeof byPrompt>, My>>();
+    new Agent<My>({ name: 'a', prompt: ({ context, agent }) => ({ id: context.context.user + agent.name }) });
     new Agent<My>({ name: 'a', instructions: (ctx) => ctx.context.user, tools: [weather, lookup] });
     new Agent<My>({
       name: 'a',

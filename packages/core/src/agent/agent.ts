@@ -1,5 +1,6 @@
 import type { AgentHooks } from './hooks.ts';
 import type { ResolvedOutput } from './output.ts';
+import type { DynamicPrompt, Prompt } from './prompt.ts';
 import type { FunctionTool, MaybePromise, OutputType, Tool } from './tool.ts';
 import type { ToolCallOutputItem } from '../items/items.ts';
 import type { Model, ModelSettings } from '../models/model.ts';
@@ -12,6 +13,7 @@ import { checkInstructions } from './instructions.ts';
 import { getDefaultModelSettings } from './model-defaults.ts';
 import { checkModelSettings } from './model-settings.ts';
 import { checkOutputType } from './output.ts';
+import { checkPrompt } from './prompt.ts';
 import { isFunctionTool } from './tool-internals.ts';
 
 /** The system prompt, or a function called once per turn. */
@@ -40,6 +42,8 @@ export interface AgentOptions<C = unknown, Own = string> {
   /** Tells agents of equal name apart in snapshots and run stores. */
   id?: string | undefined;
   instructions?: Instructions<C> | undefined;
+  /** A prompt template of OpenAI's Responses API, or a function that chooses one. */
+  prompt?: Prompt | DynamicPrompt<C> | undefined;
   tools?: readonly Tool<C>[] | undefined;
   /** Default: the provider's default model. */
   model?: string | Model | undefined;
@@ -58,6 +62,7 @@ export interface Agent<in C = unknown, out O = string> {
   readonly name: string;
   readonly id: string | undefined;
   readonly instructions: Instructions<C> | undefined;
+  readonly prompt: Prompt | DynamicPrompt<C> | undefined;
   /** May be pushed to; takes effect in the next turn. */
   readonly tools: Tool<C>[];
   readonly model: string | Model | undefined;
@@ -104,6 +109,7 @@ const known = [
   'name',
   'id',
   'instructions',
+  'prompt',
   'tools',
   'model',
   'modelSettings',
@@ -125,6 +131,7 @@ class AgentImpl {
   readonly name: string;
   readonly id: string | undefined;
   readonly instructions: Instructions<never> | undefined;
+  readonly prompt: Prompt | DynamicPrompt<never> | undefined;
   readonly tools: Tool<never>[];
   readonly model: string | Model | undefined;
   readonly outputType: OutputType<unknown>;
@@ -139,6 +146,7 @@ class AgentImpl {
     this.name = options.name;
     this.id = options.id;
     this.instructions = options.instructions;
+    this.prompt = options.prompt;
     // The caller's own array: what they push to it later counts (TOOL-A3).
     this.tools = (options.tools ?? []) as Tool<never>[];
     this.model = options.model;
@@ -180,9 +188,10 @@ const isObject = (value: unknown): value is object =>
 
 function checkAgentOptions(options: AgentOptions<never, unknown>): void {
   if (!isObject(options)) throw new UserError(`Agent: takes an object with at least \`name\`, not ${kindOf(options)}.`);
-  const { name, id, instructions, tools, model, outputType, hooks, toolUseBehavior, resetToolChoice } = options as {
-    readonly [K in keyof AgentOptions]?: unknown;
-  };
+  const { name, id, instructions, prompt, tools, model, outputType, hooks, toolUseBehavior, resetToolChoice } =
+    options as {
+      readonly [K in keyof AgentOptions]?: unknown;
+    };
   if (typeof name !== 'string') throw new UserError(`Agent: the field \`name\` takes a string, not ${kindOf(name)}.`);
   if (name === '')
     throw new UserError('Agent: the field `name` is empty. Snapshots, traces and messages name agents by it.');
@@ -192,6 +201,7 @@ function checkAgentOptions(options: AgentOptions<never, unknown>): void {
     new UserError(`${where}: the field \`${field}\` takes ${accepted}, not ${kindOf(value)}.`);
   if (id !== undefined && (typeof id !== 'string' || id === '')) throw refuse('id', 'a string that is not empty', id);
   if (instructions !== undefined) checkInstructions(instructions, where);
+  if (prompt !== undefined) checkPrompt(prompt, where);
   if (tools !== undefined && !Array.isArray(tools)) throw refuse('tools', 'an array of tools', tools);
   const wrong = (tools as readonly unknown[] | undefined)?.findIndex((tool) => !isFunctionTool(tool)) ?? -1;
   if (wrong >= 0) throw refuse(`tools[${wrong}]`, 'a tool made by `tool()`', (tools as readonly unknown[])[wrong]);

@@ -1,5 +1,6 @@
 // Models: the interface that every model implements, settings, usage.
 import type { AgentInputItem } from '../items/items.ts';
+import type { Prompt } from '../agent/prompt.ts';
 import type { JsonSchema, MaybePromise, Tool } from '../agent/tool.ts';
 import type { Span, Trace } from '../tracing/types.ts';
 import type { ResponseOutputItem, ResponseStreamEvent } from '../items/wire.ts';
@@ -21,6 +22,8 @@ export interface Model {
 /** One call. Models ignore members that they do not know, stop when `signal` aborts, and then throw. */
 export interface ModelRequest {
   readonly systemInstructions?: string | undefined;
+  /** A template at OpenAI that the request fills in. */
+  readonly prompt?: Prompt | undefined;
   readonly input: readonly AgentInputItem[];
   /** Resolved: nothing is to be merged. */
   readonly modelSettings: ModelSettings;

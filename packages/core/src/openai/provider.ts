@@ -1,5 +1,4 @@
 import type { OpenAI } from 'openai';
-import { getDefaultModel } from '../agent/model-defaults.ts';
 import { UserError } from '../base/errors.ts';
 import { checkOptions, kinds } from '../base/options.ts';
 import type { Model, ModelProvider } from '../models/model.ts';
@@ -50,7 +49,7 @@ export class OpenAIProvider implements ModelProvider, AsyncDisposable {
 
   /** The Responses model of that name; without one, of `OPENAI_DEFAULT_MODEL` or `gpt-5.6-luna`. */
   async getModel(name?: string): Promise<Model> {
-    return modelWithClient(name?.trim() || getDefaultModel(), this.#client);
+    return modelWithClient(name?.trim() || undefined, this.#client);
   }
 
   /** Nothing is kept open over HTTP; may be called again. */

@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { getDefaultModel } from '../agent/model-defaults.ts';
 import { tool } from '../agent/tool.ts';
 import type { ModelRequest, ModelSettings } from '../models/model.ts';
 import { FakeOpenAI } from '../testing/fake-openai.ts';
 import { modelRequest } from '../testing/request.ts';
+import { OpenAIProvider } from './provider.ts';
 import { buildResponsesRequest } from './request.ts';
 import { OpenAIResponsesModel } from './responses-model.ts';
 
@@ -123,6 +125,48 @@ describe('buildResponsesRequest', () => {
       'parallel_tool_calls',
       true,
     );
+  });
+
+  it('sends a prompt template in its wire form, and leaves out what it has of its own [MODEL-507, MODEL-508, MODEL-211, MODEL-526]', () => {
+    const prompt = { id: 'pmpt_1' };
+    const settings: ModelSettings = { toolChoice: 'required', parallelToolCalls: true };
+    const bare = body(settings, { prompt });
+    expect(bare).toEqual({
+      model: 'gpt-5.6-luna',
+      input: [{ role: 'user', content: 'Hello' }],
+      prompt: { id: 'pmpt_1', version: null, variables: null },
+      tool_choice: 'required',
+      parallel_tool_calls: true,
+    });
+    expect(body({ toolChoice: 'list_tasks' }, { prompt })).not.toHaveProperty('tool_choice');
+    expect(body({ toolChoice: 'auto' }, { prompt })).toHaveProperty('tool_choice', 'auto');
+    const own = body({ toolChoice: 'list_tasks' }, { prompt, tools: [listTasks as never] });
+    expect(own).toMatchObject({
+      tools: [{ name: 'list_tasks' }],
+      tool_choice: { type: 'function', name: 'list_tasks' },
+    });
+  });
+
+  it('copies the variables of a prompt, and takes content for them [TOOL-A9]', () => {
+    const variables = { city: 'Kyiv', photo: { type: 'input_image' as const, file_id: 'f1', detail: 'auto' as const } };
+    const { prompt } = body({}, { prompt: { id: 'pmpt_1', version: '3', variables } });
+    expect(prompt).toEqual({ id: 'pmpt_1', version: '3', variables });
+    expect((prompt as { variables: object }).variables).not.toBe(variables);
+    expect(() => body({ extraArgs: { prompt: { id: 'x' } } }, { prompt: { id: 'pmpt_1' } })).toThrow(
+      /collides.*prompt/,
+    );
+  });
+
+  it('leaves the model to a prompt template where nobody named one [MODEL-507] [MODEL#29] [MODEL#30]', async () => {
+    const provider = new OpenAIProvider({ apiKey: 'k' });
+    const request = modelRequest({ prompt: { id: 'pmpt_1' } });
+    const sent = async (name?: string): Promise<unknown> =>
+      ((await provider.getModel(name)) as OpenAIResponsesModel).buildRequest(request).body['model'];
+    expect(await sent()).toBeUndefined();
+    expect(await sent('gpt-5.6-luna')).toBe('gpt-5.6-luna');
+    expect(new OpenAIResponsesModel('gpt-4.1').buildRequest(request).body['model']).toBe('gpt-4.1');
+    const plain = (await provider.getModel()) as OpenAIResponsesModel;
+    expect(plain.buildRequest(modelRequest()).body['model']).toBe(getDefaultModel());
   });
 
   it('turns tool choices into their wire form, and refuses those that reach no tool [MODEL-525, 526]', () => {

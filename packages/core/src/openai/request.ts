@@ -27,8 +27,12 @@ const memberOfSetting: Readonly<Partial<Record<keyof ModelSettings, string>>> = 
   topLogprobs: 'top_logprobs',
 };
 
-/** What is sent for a request; pure. @throws UserError for requests that could only fail */
-export function buildResponsesRequest(model: string, request: ModelRequest, stream: boolean): BuiltRequest {
+/**
+ * What is sent for a request; pure.
+ * @param model `undefined`: the prompt template's
+ * @throws UserError for requests that could only fail
+ */
+export function buildResponsesRequest(model: string | undefined, request: ModelRequest, stream: boolean): BuiltRequest {
   const { modelSettings: settings } = request;
   const extraBody = extraRecord(settings, 'extraBody');
   const { timeout, idempotency_key, ...extraArgs } = extraRecord(settings, 'extraArgs');
@@ -37,8 +41,9 @@ export function buildResponsesRequest(model: string, request: ModelRequest, stre
   return { body: withoutUndefined(body), options: withoutUndefined(optionsOf(request, timeout, idempotency_key)) };
 }
 
-function bodyOf(model: string, request: ModelRequest, stream: boolean, extraBody: Body): Body {
+function bodyOf(model: string | undefined, request: ModelRequest, stream: boolean, extraBody: Body): Body {
   const { modelSettings: settings } = request;
+  const prompt = promptOf(request);
   const tools = request.tools.map(toolToWire);
   if (request.conversationId !== undefined && request.previousResponseId !== undefined) {
     getLogger('models').debug('Both a conversation and a previous response were given: the conversation is sent.');
@@ -50,13 +55,15 @@ function bodyOf(model: string, request: ModelRequest, stream: boolean, extraBody
     model,
     input: cleanInput(request.input),
     include: includeOf(settings),
-    tools: structuredClone(tools),
+    // A template has tools of its own; an empty list would take them away.
+    tools: prompt && tools.length === 0 ? undefined : structuredClone(tools),
+    prompt,
     temperature: settings.temperature ?? undefined,
     top_p: settings.topP ?? undefined,
     truncation: settings.truncation ?? undefined,
     max_output_tokens: settings.maxTokens ?? undefined,
-    tool_choice: toolChoiceToWire(settings.toolChoice, tools, extraBody['tools'] !== undefined),
-    parallel_tool_calls: tools.length > 0 ? (settings.parallelToolCalls ?? undefined) : undefined,
+    tool_choice: choiceOf(settings, tools, { hasPrompt: prompt !== undefined, hasOther: 'tools' in extraBody }),
+    parallel_tool_calls: tools.length > 0 || prompt ? (settings.parallelToolCalls ?? undefined) : undefined,
     stream: stream ? true : undefined,
     text: textOf(request),
     store: settings.store ?? undefined,
@@ -67,6 +74,22 @@ function bodyOf(model: string, request: ModelRequest, stream: boolean, extraBody
     top_logprobs: settings.topLogprobs ?? undefined,
     context_management: copied(settings, 'contextManagement'),
   };
+}
+
+function promptOf({ prompt }: ModelRequest): Body | undefined {
+  if (prompt === undefined) return undefined;
+  const { id, version = null, variables } = prompt;
+  return { id, version, variables: variables === undefined ? null : plainCopy(variables, 'prompt.variables') };
+}
+
+/** Next to a template without tools of our own, a choice that names a tool has nothing to name. */
+function choiceOf(
+  { toolChoice }: ModelSettings,
+  tools: readonly Body[],
+  from: { readonly hasPrompt: boolean; readonly hasOther: boolean },
+): unknown {
+  const choice = toolChoiceToWire(toolChoice, tools, from.hasPrompt || from.hasOther);
+  return from.hasPrompt && tools.length === 0 && typeof choice === 'object' ? undefined : choice;
 }
 
 function includeOf(settings: ModelSettings): string[] | undefined {

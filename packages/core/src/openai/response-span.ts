@@ -11,7 +11,8 @@ import { isOfficial, urlOf } from './client.ts';
 type Response = Extract<ResponseStreamEvent, { type: 'response.completed' }>['response'];
 type EventStream = AsyncGenerator<ResponseStreamEvent, void>;
 interface Call {
-  readonly name: string;
+  /** `undefined`: the prompt template's. */
+  readonly name: string | undefined;
   readonly client: OpenAI;
   readonly stream: boolean;
 }
@@ -86,7 +87,7 @@ function detailsOf(request: ModelRequest, { name, client, stream }: Call): Model
   return {
     provider: 'openai',
     api: 'responses',
-    requestModel: name,
+    ...(name === undefined ? undefined : { requestModel: name }),
     stream,
     attempt: request.attempt?.number ?? 1,
     ...(url === undefined ? undefined : { serverAddress: url.hostname }),

@@ -1,4 +1,5 @@
 import type { OpenAI } from 'openai';
+import { getDefaultModel } from '../agent/model-defaults.ts';
 import { ModelBehaviorError, UserError } from '../base/errors.ts';
 import { checkOptions } from '../base/options.ts';
 import { toUsage } from '../base/usage.ts';
@@ -32,6 +33,8 @@ type Response = Extract<ResponseStreamEvent, { type: 'response.completed' }>['re
  */
 export class OpenAIResponsesModel implements Model {
   readonly #name: string;
+  /** Nobody named it: a prompt template may have another one. */
+  #implicit = false;
   #client: ClientSource;
 
   constructor(name: string, options: OpenAIModelOptions = {}) {
@@ -43,9 +46,10 @@ export class OpenAIResponsesModel implements Model {
     this.#client = once(() => client ?? defaultClient() ?? makeClient({ apiKey: defaultApiKey() }));
   }
 
-  /** The same client for all models of a provider. @internal */
-  static withClient(name: string, client: ClientSource): OpenAIResponsesModel {
-    const model = new OpenAIResponsesModel(name);
+  /** A model of a provider, whose models share one client; without a name the default one. @internal */
+  static withClient(name: string | undefined, client: ClientSource): OpenAIResponsesModel {
+    const model = new OpenAIResponsesModel(name ?? getDefaultModel());
+    model.#implicit = name === undefined;
     model.#client = client;
     return model;
   }
@@ -55,7 +59,11 @@ export class OpenAIResponsesModel implements Model {
     request: ModelRequest,
     stream = false,
   ): { body: Record<string, unknown>; options: Record<string, unknown> } {
-    return buildResponsesRequest(this.#name, request, stream);
+    return buildResponsesRequest(this.#nameFor(request), request, stream);
+  }
+
+  #nameFor(request: ModelRequest): string | undefined {
+    return this.#implicit && request.prompt !== undefined ? undefined : this.#name;
   }
 
   /** True for the OpenAI API itself. */
@@ -68,7 +76,7 @@ export class OpenAIResponsesModel implements Model {
     throwIfAborted(request.signal);
     const { body, options } = this.buildRequest(request);
     const client = this.#client();
-    const span = new ResponseSpan(request, { name: this.#name, client, stream: false });
+    const span = new ResponseSpan(request, { name: this.#nameFor(request), client, stream: false });
     callLog.started(body);
     try {
       const answer = await span.run(() =>
@@ -116,7 +124,7 @@ export class OpenAIResponsesModel implements Model {
     throwIfAborted(signal);
     const { body, options } = this.buildRequest(request, true);
     const client = this.#client();
-    const span = new ResponseSpan(request, { name: this.#name, client, stream: true });
+    const span = new ResponseSpan(request, { name: this.#nameFor(request), client, stream: true });
     let requestId: string | null | undefined;
     let usage: Response['usage'];
     const start = async (): Promise<ServerStream> => {
@@ -143,8 +151,8 @@ export class OpenAIResponsesModel implements Model {
   }
 }
 
-/** A model of a provider, whose models share one client. */
-export function modelWithClient(name: string, client: ClientSource): OpenAIResponsesModel {
+/** A model of a provider, whose models share one client; without a name the default one. */
+export function modelWithClient(name: string | undefined, client: ClientSource): OpenAIResponsesModel {
   return OpenAIResponsesModel.withClient(name, client);
 }
 

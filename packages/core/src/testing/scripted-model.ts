@@ -149,6 +149,7 @@ export class ScriptedModel implements Model, Disposable {
       ...request,
       input: plainCopy(request.input, 'input'),
       modelSettings: plainCopy(request.modelSettings, 'modelSettings'),
+      ...(request.prompt === undefined ? undefined : { prompt: plainCopy(request.prompt, 'prompt') }),
     };
     const call: ModelCall = { index: this.#calls.length, stream, request: snapshot };
     this.#calls.push(call);

@@ -16,6 +16,7 @@ export async function callForTurn(prepared: PreparedCall, record: StateRecord, e
   const { usage } = contextInternals(env.context);
   const request = {
     systemInstructions: prepared.instructions,
+    ...(prepared.prompt === undefined ? undefined : { prompt: prepared.prompt }),
     input: prepared.input,
     modelSettings: prepared.settings,
     implicitSettings: prepared.implicitSettings,

@@ -1,5 +1,6 @@
 import type { AnyAgent } from '../../agent/agent.ts';
 import type { ResolvedOutput } from '../../agent/output.ts';
+import type { Prompt } from '../../agent/prompt.ts';
 import type { FunctionTool } from '../../agent/tool.ts';
 import type { AgentInputItem } from '../../items/items.ts';
 import type { Model, ModelSettings } from '../../models/model.ts';
@@ -12,6 +13,7 @@ import { enabledTools } from '../../agent/enabled.ts';
 import { resolveInstructions } from '../../agent/instructions.ts';
 import { getDefaultModelSettings } from '../../agent/model-defaults.ts';
 import { resolveOutput } from '../../agent/output.ts';
+import { resolvePrompt } from '../../agent/prompt.ts';
 import { UserError } from '../../base/errors.ts';
 import { dedupeInput } from '../../items/convert.ts';
 import { needsPromptCacheKey, withPromptCacheKey } from '../../models/cache-key.ts';
@@ -30,6 +32,7 @@ export interface PreparedCall {
   readonly settings: ModelSettings;
   readonly implicitSettings: readonly (keyof ModelSettings)[] | undefined;
   readonly instructions: string | undefined;
+  readonly prompt: Prompt | undefined;
   readonly input: readonly AgentInputItem[];
 }
 
@@ -49,12 +52,17 @@ export async function prepareCall(record: StateRecord, env: RunEnv): Promise<Pre
     );
   }
   const tools = await collectTools(record, env);
-  const instructions = await control.race(resolveInstructions(agent, context));
+  const text = resolveInstructions(agent, context);
+  // Both at once; the first that fails counts.
+  const [instructions, prompt] =
+    agent.prompt === undefined
+      ? [await control.race(text)]
+      : await control.race(Promise.all([text, resolvePrompt(agent, context)]));
   const output = resolveOutput(agent);
   const model = await control.race(
     resolveModel({ runModel: env.options.model, provider: env.options.modelProvider, agent }),
   );
-  const { settings, implicit } = settingsOfTurn(record, env, model);
+  const { settings, implicit } = settingsOfTurn(record, env, model, prompt);
   const modelData = { input: turnInput, instructions };
   const filter = env.options.callModelInputFilter as CallModelInputFilter | undefined;
   const seen = filter === undefined ? modelData : await filterInput(filter, record, env, modelData);
@@ -74,6 +82,7 @@ export async function prepareCall(record: StateRecord, env: RunEnv): Promise<Pre
     settings,
     implicitSettings: implicit,
     instructions: seen.instructions,
+    prompt,
     input: seen.input,
   };
 }
@@ -99,12 +108,15 @@ function settingsOfTurn(
   record: StateRecord,
   env: RunEnv,
   model: Model,
+  prompt: Prompt | undefined,
 ): { readonly settings: ModelSettings; readonly implicit: readonly (keyof ModelSettings)[] | undefined } {
   const agent = record.currentAgent;
   const { settings: own } = agentInternals(agent);
   const { modelSettings: given, model: runModel } = env.options;
   const named = runModel ?? agent.model;
-  const base = own ?? (typeof named === 'object' ? {} : getDefaultModelSettings(named));
+  // Without a name of ours a prompt template brings its own model, and what suits that nobody here knows.
+  const nameless = typeof named === 'object' || (named === undefined && prompt !== undefined);
+  const base = own ?? (nameless ? {} : getDefaultModelSettings(named));
   let settings = given === undefined ? base : mergeSettings(base, given);
   env.storeSetting = settings.store ?? undefined;
   // A forced choice is forgotten once the agent used a tool, so that a run can end.
