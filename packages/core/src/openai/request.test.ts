@@ -140,7 +140,7 @@ describe('buildResponsesRequest', () => {
     });
     expect(body({ toolChoice: 'list_tasks' }, { prompt })).not.toHaveProperty('tool_choice');
     expect(body({ toolChoice: 'auto' }, { prompt })).toHaveProperty('tool_choice', 'auto');
-    const own = body({ toolChoice: 'list_tasks' }, { prompt, tools: [listTasks as never] });
+    const own = body({ toolChoice: 'list_tasks' }, { prompt, tools: [listTasks] });
     expect(own).toMatchObject({
       tools: [{ name: 'list_tasks' }],
       tool_choice: { type: 'function', name: 'list_tasks' },
