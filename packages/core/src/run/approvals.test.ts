@@ -47,7 +47,7 @@ bothForms((runForm, form) => {
     decide(state);
     return state;
   };
-  const all = (type: Decision['type'], message?: string) => (state: RunState) => {
+  const all = (type: 'approve' | 'reject', message?: string) => (state: RunState) => {
     for (const item of state.interruptions) state.decide(item, type === 'approve' ? { type } : { type, message });
   };
 

@@ -2,7 +2,6 @@ import type { MessageOutputItem, RunItem } from '../items/items.ts';
 import type { ProcessedResponse, StateRecord, Step } from '../state/record.ts';
 import type { RunEnv } from './env.ts';
 import { MaxTurnsExceededError, UserError } from '../base/errors.ts';
-import { contextInternals } from '../state/context.ts';
 import { resolveOutput } from '../agent/output.ts';
 import { callHooks } from './hooks.ts';
 import { forkRecord } from './fork.ts';
@@ -104,6 +103,7 @@ async function freshTurn(record: StateRecord, env: RunEnv): Promise<Decided> {
   let asked = false;
   try {
     const prepared = await prepareCall(record, env);
+    env.control.throwIfAborted();
     asked = true;
     const response = await callForTurn(prepared, record, env);
     const { plan, processed } = await receive(response, prepared, record, env);
@@ -153,7 +153,7 @@ async function resume(record: StateRecord, env: RunEnv): Promise<Decided> {
   const tools = await collectTools(record, env);
   const waiting = step.type === 'interruption' ? step.interruptions : [];
   const stored = reclassify(processed, waiting, record.currentAgent, tools.table);
-  const calls = planResume(stored, contextInternals(record.context), record.currentAgent);
+  const calls = planResume(stored, record, env.options.onInDoubt ?? 'fail');
   const pass = new Pass(record, processed, calls, { fresh: false });
   const decided = await work(pass, tools.table, env);
   if (decided.step.type === 'interruption') warnUndecided(waiting.length, decided.step.interruptions.length, pass, env);

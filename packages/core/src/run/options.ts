@@ -66,6 +66,11 @@ export interface RunOptions<C = unknown> extends RunTraceOptions {
   toolNameCollisionPolicy?: 'warn' | 'error' | undefined;
   /** Asked about each waiting call before the run pauses. */
   onApproval?: OnApproval<C> | undefined;
+  /**
+   * Calls that were started and whose end is unknown, on resume. `fail`: `call_executed_uncommitted`; `interrupt`: they
+   * wait for `rerun`, `done` or `reject`; `retry`: they run again, with the same `ctx.idempotencyKey`. Default `fail`.
+   */
+  onInDoubt?: 'interrupt' | 'fail' | 'retry' | undefined;
 }
 
 export interface RunOptionsWithContext<C> extends RunOptions<C> {
@@ -165,6 +170,7 @@ const checks: Readonly<Record<keyof RunOptions, Check>> = {
   toolNotFoundBehavior: kinds.oneOf('raise_error', 'return_error_to_model'),
   toolNameCollisionPolicy: kinds.oneOf('warn', 'error'),
   onApproval: callback,
+  onInDoubt: kinds.oneOf('interrupt', 'fail', 'retry'),
   workflowName: string,
   traceId: string,
   groupId: string,

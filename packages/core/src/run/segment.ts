@@ -16,6 +16,7 @@ import { SessionWriter } from '../sessions/persist.ts';
 import { recordOf, RunState } from '../snapshot/run-state.ts';
 import { contextInternals, unwrapContext } from '../state/context.ts';
 import { copyRecord, newRecord } from '../state/copy.ts';
+import { markDoubt } from '../state/doubt.ts';
 import { checkResume } from './resume-checks.ts';
 import { Control } from './control.ts';
 import { errorDetails } from './error-details.ts';
@@ -106,6 +107,7 @@ export class Segment {
     const { control, env } = this;
     control.throwIfAborted();
     await this.#prepare();
+    control.throwIfAborted();
     this.#started = true;
     await control.race(env.options.hooks?.onRunStart?.(env.context as never, this.#record.currentAgent));
     env.emit?.({ type: 'agent_updated_stream_event', newAgent: this.#record.currentAgent });
@@ -156,6 +158,7 @@ export class Segment {
 
   #failure(thrown: unknown): unknown {
     this.env.spans.runFailed(thrown);
+    markDoubt(this.#record);
     const frozen = copyRecord(this.#record);
     return attachRunData(thrown, errorDetails(frozen, this.env.context, this.trace));
   }

@@ -1,8 +1,7 @@
 import type { JsonObject, JsonValue } from '../items/wire.ts';
-import type { DecisionRecord } from '../state/decisions.ts';
-import type { StateRecord } from '../state/record.ts';
+import type { StateRecord, StoredDecision } from '../state/record.ts';
 import { compact, isObject, malformed, own } from './json.ts';
-import type { Json } from './json.ts';
+import { plainJson } from './plain.ts';
 
 /**
  * `agents_ts`: what this SDK adds to the format (STATE-344). Python ignores and drops it; nothing here is needed to restore
@@ -19,7 +18,7 @@ export function writeAdditions(record: StateRecord): JsonObject {
   });
 }
 
-function writeDecision(decision: DecisionRecord): JsonObject {
+function writeDecision(decision: StoredDecision): JsonObject {
   return compact({
     call_id: decision.callId,
     path: decision.path,
@@ -31,7 +30,8 @@ function writeDecision(decision: DecisionRecord): JsonObject {
     original_arguments: decision.originalArguments,
     by: decision.by,
     note: decision.note,
-    output: (decision as { readonly output?: JsonValue }).output,
+    output: 'output' in decision ? plainJson(decision.output) : undefined,
+    applied: decision.applied,
   });
 }
 
@@ -50,7 +50,7 @@ export interface Additions {
   /** `undefined`: the text has none, or somebody dropped it. */
   readonly runKey: string | undefined;
   readonly sessionId: string | undefined;
-  readonly decisions: DecisionRecord[];
+  readonly decisions: StoredDecision[];
   createdAt(callId: string): string | undefined;
   /** Members of subjects that are not built here. */
   readonly foreign: JsonObject;
@@ -78,7 +78,7 @@ export function readAdditions(json: JsonValue | undefined): Additions {
   };
 }
 
-function readDecisions(json: JsonValue | undefined): DecisionRecord[] {
+function readDecisions(json: JsonValue | undefined): StoredDecision[] {
   if (json === undefined) return [];
   if (!Array.isArray(json)) throw malformed('agents_ts.decisions', 'a list');
   return (json as readonly JsonValue[]).map((decision, index) => {
@@ -89,7 +89,7 @@ function readDecisions(json: JsonValue | undefined): DecisionRecord[] {
 
 const decisionTypes = ['approve', 'reject', 'rerun', 'done'];
 
-function readDecision(json: JsonObject, path: string): DecisionRecord {
+function readDecision(json: JsonObject, path: string): StoredDecision {
   const text = (key: string): string => {
     const value = own(json, key);
     if (typeof value !== 'string') throw malformed(`${path}.${key}`, 'a string');
@@ -102,21 +102,21 @@ function readDecision(json: JsonObject, path: string): DecisionRecord {
     throw malformed(`${path}.path`, 'a list of call ids');
   if (typeof always !== 'boolean') throw malformed(`${path}.always`, 'true or false');
   if (!decisionTypes.includes(text('type'))) throw malformed(`${path}.type`, decisionTypes.join(', '));
-  const decision: DecisionRecord = {
+  const output = own(json, 'output');
+  return {
     callId: text('call_id'),
     path: callPath,
     toolName: text('tool_name'),
-    type: text('type') as DecisionRecord['type'],
+    type: text('type') as StoredDecision['type'],
     always,
     by: optionalText('by'),
     note: optionalText('note'),
     at: text('at'),
     arguments: text('arguments'),
     originalArguments: optionalText('original_arguments'),
+    ...(output !== undefined && { output }),
+    ...(own(json, 'applied') === true && { applied: true }),
   };
-  const output = own(json, 'output');
-  // Of an answer that no run has applied yet; kept for a reader that can.
-  return output === undefined ? decision : Object.assign(decision, { output } satisfies Json);
 }
 
 function expiryOf(entry: JsonValue | undefined, key: 'created_at' | 'expires_at'): string | undefined {

@@ -84,28 +84,6 @@ describe('a state whose run cannot go on here', () => {
       /guardrails/,
       'user_error',
     ],
-    [
-      'an answer to a call in doubt',
-      {
-        ...pythonState('f1_resumed_tool_failed.json'),
-        agents_ts: {
-          decisions: [
-            {
-              call_id: 'call_f1',
-              path: [],
-              tool_name: 'boom',
-              type: 'done',
-              always: false,
-              at: '2026-01-01T00:00:00Z',
-              arguments: '{}',
-              output: { x: 1 },
-            },
-          ],
-        },
-      },
-      /in doubt/,
-      'user_error',
-    ],
   ])('%s: it is kept, and a run is refused', async (_, json, reason, code) => {
     const state = (await RunState.fromJSON(new Agent({ name: 'Desk' }), json)) as RunState;
     expect(unsupportedSubject(recordOf(state))).toMatch(reason);

@@ -1,7 +1,6 @@
 import { UserError } from '../base/errors.ts';
 import type { UserErrorCode } from '../base/errors.ts';
 import type { JsonObject } from '../items/wire.ts';
-import { contextInternals } from '../state/context.ts';
 import { approvalInternals } from '../state/decisions.ts';
 import type { ProcessedFunction, ProcessedResponse, StateRecord, Step } from '../state/record.ts';
 import { own } from './json.ts';
@@ -34,7 +33,7 @@ function find(record: StateRecord): Unsupported | undefined {
   return inForeign(record) ?? inSession(record) ?? inStep(record);
 }
 
-function inForeign({ foreign, decisions, context }: StateRecord): Unsupported | undefined {
+function inForeign({ foreign }: StateRecord): Unsupported | undefined {
   const additions = own(foreign, 'agents_ts') as JsonObject | undefined;
   if (own(foreign, 'sandbox') !== undefined)
     return { subject: 'needs a sandbox of the Python edition', code: 'sandbox_unsupported' };
@@ -50,11 +49,7 @@ function inForeign({ foreign, decisions, context }: StateRecord): Unsupported | 
     return { subject: 'holds history that a handoff nested' };
   if (additions?.['run_id'] !== undefined) return { subject: 'belongs to a run store', code: 'store_missing' };
   if (additions?.['expiries'] !== undefined) return { subject: 'holds calls whose approval expires' };
-  const { ledger } = contextInternals(context);
-  const answered = decisions.some(
-    ({ type, callId }) => (type as string) !== 'approve' && (type as string) !== 'reject' && ledger.isInDoubt(callId),
-  );
-  return answered ? { subject: 'holds an answer to a call in doubt' } : undefined;
+  return undefined;
 }
 
 function inSession({ pendingWrite }: StateRecord): Unsupported | undefined {

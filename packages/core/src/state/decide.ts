@@ -33,47 +33,75 @@ export function applyDecision(
   const { lookupKey, identity } = decidable(waiting);
   const { approvals, ledger } = contextInternals(record.context);
   ledger.checkBinding(identity);
-  if (decision.type === 'approve' && ledger.isInDoubt(identity.callId)) {
-    throw new UserError(
-      `The call of '${waiting.qualifiedName}' was started and its end is unknown, so it cannot be approved. Reject it, or start a new run.`,
-      { code: 'approval_in_doubt' },
-    );
-  }
+  checkDoubt(decision, waiting, ledger.isInDoubt(identity.callId));
 
   ledger.bind(identity);
-  const approved = decision.type === 'approve';
-  const message = decision.type === 'reject' ? decision.message : undefined;
-  const always = decision.always === true;
-  const ownRecord = approvals.functionRecord(waiting.agent, approvalKeyOf(lookupKey));
-  if (always) decideAlways(ownRecord, identity, approved, message);
-  else decideCall(ownRecord, identity.callId, approved, message);
-  if (!always && lookupKey.kind === 'deferred_top_level' && approvalInternals(waiting).allowBareNameAlias) {
-    decideCall(approvals.functionRecord(waiting.agent, lookupKey.name), identity.callId, approved, message);
+  if (decision.type === 'approve' || decision.type === 'reject') {
+    const approved = decision.type === 'approve';
+    const message = decision.type === 'reject' ? decision.message : undefined;
+    const ownRecord = approvals.functionRecord(waiting.agent, approvalKeyOf(lookupKey));
+    if (decision.always === true) decideAlways(ownRecord, identity, approved, message);
+    else decideCall(ownRecord, identity.callId, approved, message);
+    if (
+      decision.always !== true &&
+      lookupKey.kind === 'deferred_top_level' &&
+      approvalInternals(waiting).allowBareNameAlias
+    ) {
+      decideCall(approvals.functionRecord(waiting.agent, lookupKey.name), identity.callId, approved, message);
+    }
   }
+  // An answer to a call in doubt stands in the trail alone until a run acts on it (STATE-178).
   record.decisions.push({
     callId: identity.callId,
     path: [],
     toolName: waiting.name,
     type: decision.type,
-    always,
+    always: 'always' in decision && decision.always === true,
     by: decision.by,
     note: decision.note,
     at: new Date(now()).toISOString(),
     arguments: waiting.arguments,
     originalArguments: undefined,
+    ...(decision.type === 'done' && { output: decision.output }),
   });
 }
 
-const note = { type: kinds.oneOf('approve', 'reject'), always: kinds.boolean, by: kinds.string, note: kinds.string };
-const members = { approve: note, reject: { ...note, message: kinds.string } };
+/** What can be said of a call depends on whether it was started (STATE-178). @throws UserError */
+function checkDoubt(decision: Decision, { qualifiedName }: ToolApprovalItem, inDoubt: boolean): void {
+  if (decision.type === 'approve' && inDoubt)
+    throw new UserError(
+      `The call of '${qualifiedName}' was started and its end is unknown, so approving it would not say whether it happened. Decide 'rerun' (run it again), 'done' (it happened; give its output) or 'reject'.`,
+      { code: 'approval_in_doubt' },
+    );
+  if ((decision.type === 'rerun' || decision.type === 'done') && !inDoubt)
+    throw new UserError(
+      `The call of '${qualifiedName}' was never started, so there is nothing to ${decision.type === 'done' ? 'give the output of' : 'run again'}. Approve or reject it.`,
+      { code: 'approval_not_in_doubt' },
+    );
+}
+
+const note = {
+  type: kinds.oneOf('approve', 'reject', 'rerun', 'done'),
+  by: kinds.string,
+  note: kinds.string,
+};
+const standing = { ...note, always: kinds.boolean };
+const members = {
+  approve: standing,
+  reject: { ...standing, message: kinds.string },
+  rerun: note,
+  done: { ...note, output: kinds.any },
+};
 
 function checkDecision(decision: unknown): asserts decision is Decision {
   const type: unknown =
     typeof decision === 'object' && decision !== null && 'type' in decision ? decision.type : undefined;
-  if (type !== 'approve' && type !== 'reject') {
-    throw new UserError("A decision is an object with `type` 'approve' or 'reject'.");
+  if (type !== 'approve' && type !== 'reject' && type !== 'rerun' && type !== 'done') {
+    throw new UserError("A decision is an object with `type` 'approve', 'reject', 'rerun' or 'done'.");
   }
   checkOptions(decision, members[type], `a decision of type '${type}'`);
+  if (type === 'done' && !('output' in (decision as object)))
+    throw new UserError("A decision of type 'done' needs `output`: what the call gave.");
 }
 
 /** The state's own item for the given one: the same object, or the same call of the same agent (STATE-171). */

@@ -26,8 +26,14 @@ export interface RejectOptions extends DecisionNote {
   always?: boolean | undefined;
 }
 
-/** What a person (or a program) answers to a waiting call. */
-export type Decision = ({ type: 'approve' } & ApproveOptions) | ({ type: 'reject' } & RejectOptions);
+/** What a person (or a program) answers to a waiting call. `rerun` and `done` answer calls that are `inDoubt`. */
+export type Decision =
+  | ({ type: 'approve' } & ApproveOptions)
+  | ({ type: 'reject' } & RejectOptions)
+  /** It did not happen (or may happen twice): run it again, with the same idempotency key. */
+  | ({ type: 'rerun' } & DecisionNote)
+  /** It happened: this is its output. */
+  | ({ type: 'done'; output: unknown } & DecisionNote);
 
 /** One line of the audit trail; survives serialization. */
 export interface DecisionRecord {
@@ -83,7 +89,7 @@ export class ToolApprovalItem extends RunItemBase<ToolCallWire | McpApprovalRequ
   readonly arguments: string;
   readonly callId: string;
   readonly toolOrigin: ToolOrigin | undefined;
-  /** The call was started and its end is unknown (crash, failed sibling). */
+  /** The call was started and its end is unknown (crash, failed sibling, abort). Answer with `rerun`, `done` or `reject`. */
   readonly inDoubt: boolean;
   /** ISO 8601. */
   readonly createdAt: string;

@@ -106,7 +106,7 @@ describe('how far a call got', () => {
   test('the error for started calls names them and says what to do [STATE-154]', () => {
     const error = executedUncommitted(['c1', 'c2']);
     expect(error.code).toBe('call_executed_uncommitted');
-    expect(error.message).toMatch(/'c1', 'c2' were already executed.*Start a new run/);
+    expect(error.message).toMatch(/'c1', 'c2' were already executed.*onInDoubt.*start a new run/);
   });
 });
 

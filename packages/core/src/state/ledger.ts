@@ -237,7 +237,7 @@ export function executedUncommitted(callIds: readonly string[]): ModelBehaviorEr
   const calls = callIds.map((id) => `'${id}'`).join(', ');
   const which = callIds.length === 1 ? `Tool call ${calls} was` : `Tool calls ${calls} were`;
   return new ModelBehaviorError(
-    `${which} already executed, but the output was not committed, so running again could repeat an effect. Start a new run.`,
+    `${which} already executed, but the output was not committed, so running again could repeat an effect. Resume with onInDoubt: 'interrupt' to decide each such call (rerun, done or reject), with 'retry' to run them again, or start a new run.`,
     { code: 'call_executed_uncommitted' },
   );
 }

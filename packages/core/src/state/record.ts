@@ -50,7 +50,7 @@ export interface StateRecord {
   runKey: string;
   /** Session that the segments used. */
   sessionId: string | undefined;
-  decisions: DecisionRecord[];
+  decisions: StoredDecision[];
   /** Members of the JSON whose subject is not built here; kept and written back verbatim. */
   foreign: JsonObject;
 
@@ -122,3 +122,11 @@ export interface TraceRecord {
   /** Carriers of processors and members of other writers, verbatim. */
   readonly extra: JsonObject;
 }
+
+/** A line of the audit trail, with what an answer to a call in doubt needs until a run has acted on it. */
+export type StoredDecision = DecisionRecord & {
+  /** Of `done`: what the call gave. */
+  readonly output?: unknown;
+  /** Of `rerun` and `done`: a run has acted on it. */
+  readonly applied?: boolean | undefined;
+};

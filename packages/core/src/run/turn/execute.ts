@@ -1,6 +1,7 @@
 import type { ParsedArguments } from '../../agent/arguments.ts';
 import type { FunctionTool } from '../../agent/tool.ts';
 import type { ToolApprovalItem } from '../../state/decisions.ts';
+import type { StoredDecision } from '../../state/record.ts';
 import type { RunEnv } from '../env.ts';
 import type { FunctionSpan } from '../spans.ts';
 import type { Pass } from './pass.ts';
@@ -15,6 +16,7 @@ import { ModelBehaviorError } from '../../base/errors.ts';
 import { addCustomData, ToolCallOutputItem } from '../../items/items.ts';
 import { tracedPart } from '../../models/traced-input.ts';
 import { contextInternals, createToolContext } from '../../state/context.ts';
+import { applyAnswer } from '../../state/doubt.ts';
 import type { ToolContext } from '../../state/context.ts';
 import { callHooks } from '../hooks.ts';
 import { Batch, Places } from './batch.ts';
@@ -86,7 +88,7 @@ class CallRun {
 
   run(waiting: ToolApprovalItem | undefined): Promise<void> {
     const { tool } = this.#call;
-    if (tool === undefined && waiting === undefined) return this.#notFound();
+    if (tool === undefined && waiting === undefined && !this.#call.inDoubt) return this.#notFound();
     const span = this.#env.spans.startFunction(this.#call.call, tool, this.#pass.agent);
     return span === undefined
       ? this.#gated(waiting, undefined)
@@ -110,7 +112,10 @@ class CallRun {
         return await this.#reject(verdict.message, span);
       case 'run':
         if (verdict.approved) span?.approved();
+        if (verdict.answer) applyAnswer(this.#pass.record, verdict.answer);
         return tool === undefined ? await this.#notFound() : await this.#execute(tool, verdict.parsed, span);
+      case 'done':
+        return this.#takeOutput(verdict.answer, span);
       default:
         return verdict satisfies never;
     }
@@ -189,6 +194,14 @@ class CallRun {
       : done.output;
   }
 
+  /** The call happened in an earlier life; somebody knows what it gave. */
+  #takeOutput(answer: StoredDecision, span: FunctionSpan | undefined): void {
+    const { output } = answer;
+    this.#commit(toolOutputOnWire(output), output, this.#call.tool);
+    applyAnswer(this.#pass.record, answer);
+    span?.output(output);
+  }
+
   async #reject(message: string | undefined, span: FunctionSpan | undefined): Promise<void> {
     this.#markExecuted();
     const text = await rejectionText(this.#env, this.#call.call, message);
@@ -215,6 +228,7 @@ class CallRun {
       toolNamespace: call.namespace,
       toolCallId: call.call_id,
       toolArguments: call.arguments,
+      attempt: this.#call.inDoubt ? 2 : 1,
       signal: () => this.#batch.signal(this.#call),
       runKey: this.#pass.record.runKey,
       span: span?.span,

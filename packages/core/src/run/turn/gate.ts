@@ -1,6 +1,7 @@
 import type { ParsedArguments } from '../../agent/arguments.ts';
 import type { FunctionTool } from '../../agent/tool.ts';
 import type { RunEnv } from '../env.ts';
+import type { StoredDecision } from '../../state/record.ts';
 import type { Pass } from './pass.ts';
 import type { PlannedFunctionCall } from './plan.ts';
 import { toolInternals } from '../../agent/tool-internals.ts';
@@ -9,11 +10,19 @@ import { getLogger } from '../../base/logger.ts';
 import { contextInternals } from '../../state/context.ts';
 import { ToolApprovalItem } from '../../state/decisions.ts';
 import { applyDecision } from '../../state/decide.ts';
+import { answerTo } from '../../state/doubt.ts';
 
 /** Whether a call may run. */
 export type Verdict =
-  /** `parsed`: its arguments, where the gate had to read them. `approved`: somebody said that it may. */
-  | { readonly type: 'run'; readonly parsed: ParsedArguments | undefined; readonly approved?: true }
+  /** `parsed`: its arguments, where the gate had to read them. `approved`: somebody said that it may. `answer`: to a call in doubt. */
+  | {
+      readonly type: 'run';
+      readonly parsed: ParsedArguments | undefined;
+      readonly approved?: true;
+      readonly answer?: StoredDecision;
+    }
+  /** It has happened: the answer has its output. */
+  | { readonly type: 'done'; readonly answer: StoredDecision }
   | { readonly type: 'reject'; readonly message: string | undefined }
   | { readonly type: 'wait'; readonly item: ToolApprovalItem };
 
@@ -33,6 +42,7 @@ export async function gate(
   pass: Pass,
   env: RunEnv,
 ): Promise<Verdict> {
+  if (call.inDoubt) return await gateInDoubt(call, tool, waiting, pass, env);
   const stored = storedVerdict(call, pass);
   if (stored) return stored;
   // A tool that is gone can neither run nor be judged; its waiting item is not lost.
@@ -48,6 +58,35 @@ export async function gate(
   const item =
     waiting ?? new ToolApprovalItem(pass.agent, call.call, { toolOrigin: tool.origin, lookupKey: call.lookupKey });
   return (await askProgram(call, item, pass, env)) ?? storedVerdict(call, pass) ?? { type: 'wait', item };
+}
+
+/**
+ * The gate of a call that was started and not finished (STATE-510): what somebody answered, a rejection, what the run does
+ * about such calls; else it waits for an answer. An approval of then says nothing about now.
+ */
+async function gateInDoubt(
+  call: PlannedFunctionCall,
+  tool: FunctionTool<never> | undefined,
+  waiting: ToolApprovalItem | undefined,
+  pass: Pass,
+  env: RunEnv,
+): Promise<Verdict> {
+  const known = answered(call, pass);
+  if (known) return known;
+  if (env.options.onInDoubt === 'retry') return free;
+  const item =
+    waiting ??
+    new ToolApprovalItem(pass.agent, call.call, { toolOrigin: tool?.origin, lookupKey: call.lookupKey, inDoubt: true });
+  await askProgram(call, item, pass, env);
+  return answered(call, pass) ?? { type: 'wait', item };
+}
+
+function answered(call: PlannedFunctionCall, pass: Pass): Verdict | undefined {
+  const answer = answerTo(pass.record, call.call.call_id);
+  if (answer?.type === 'done') return { type: 'done', answer };
+  if (answer?.type === 'rerun') return { type: 'run', parsed: undefined, answer };
+  const stored = storedVerdict(call, pass);
+  return stored?.type === 'reject' ? stored : undefined;
 }
 
 function storedVerdict(call: PlannedFunctionCall, pass: Pass): Verdict | undefined {

@@ -1,7 +1,8 @@
-import type { AnyAgent } from '../../agent/agent.ts';
-import type { ContextInternals } from '../../state/context.ts';
 import type { CallIdentity } from '../../state/identity.ts';
+import type { StateRecord } from '../../state/record.ts';
 import type { InvocationLedger } from '../../state/ledger.ts';
+import { contextInternals } from '../../state/context.ts';
+import { answerTo } from '../../state/doubt.ts';
 import { executedUncommitted } from '../../state/ledger.ts';
 import { withoutRepeats } from './classify.ts';
 import type { Classified, FunctionCall } from './classify.ts';
@@ -12,6 +13,8 @@ export interface PlannedFunctionCall extends FunctionCall {
   readonly identity: CallIdentity | undefined;
   /** Place among the calls to work on. */
   readonly index: number;
+  /** It was started before, and nobody knows how it ended. */
+  readonly inDoubt: boolean;
 }
 
 export interface Plan {
@@ -33,16 +36,17 @@ export function planResponse(
   mayGoOn: (call: PlannedFunctionCall) => boolean = () => false,
 ): Plan {
   if (classified.calls.length === 0) return { classified, calls: [], dropped: false };
-  const planned = ledger.plan(classified.calls);
+  const rows = ledger.plan(classified.calls);
   const repeats = new Set<FunctionCall>();
   const calls: PlannedFunctionCall[] = [];
   const doubtful: string[] = [];
   classified.calls.forEach((call, index) => {
-    const row = planned[index];
+    const row = rows[index];
     if (row === undefined || row.status === 'duplicate' || row.status === 'completed') repeats.add(call);
     else {
-      const planned = { ...call, identity: row.identity, index: calls.length };
-      if (row.status === 'executed' && !mayGoOn(planned)) doubtful.push(row.callId);
+      const inDoubt = row.status === 'executed';
+      const planned = { ...call, identity: row.identity, index: calls.length, inDoubt };
+      if (inDoubt && !mayGoOn(planned)) doubtful.push(row.callId);
       else calls.push(planned);
     }
   });
@@ -51,17 +55,20 @@ export function planResponse(
 }
 
 /**
- * What is left of a stored response. A call that was started and not finished is in doubt and is never just run again;
- * one that was rejected does not run at all, so its text can be given.
+ * What is left of a stored response. A call that was started and not finished is in doubt and is never just run again: it
+ * goes on where somebody has answered for it or rejected it, or where the run is told what to do about such calls.
  * @throws ModelBehaviorError as `planResponse`
  */
 export function planResume(
   stored: readonly FunctionCall[],
-  { approvals, ledger }: ContextInternals,
-  owner: AnyAgent,
+  record: StateRecord,
+  onInDoubt: 'interrupt' | 'fail' | 'retry',
 ): readonly PlannedFunctionCall[] {
   const classified: Classified = { items: [], calls: stored, unknownTypes: [] };
-  const isRejected = ({ lookupKey, identity }: PlannedFunctionCall): boolean =>
-    lookupKey !== undefined && approvals.decisionFor({ owner, lookupKey, identity }, ledger)?.approved === false;
-  return planResponse(classified, ledger, isRejected).calls;
+  const { approvals, ledger } = contextInternals(record.context);
+  const owner = record.currentAgent;
+  const isDecided = ({ call, lookupKey, identity }: PlannedFunctionCall): boolean =>
+    answerTo(record, call.call_id) !== undefined ||
+    (lookupKey !== undefined && approvals.decisionFor({ owner, lookupKey, identity }, ledger)?.approved === false);
+  return planResponse(classified, ledger, (call) => onInDoubt !== 'fail' || isDecided(call)).calls;
 }
