@@ -41,6 +41,8 @@ export class EventQueue {
     const fail = this.#fail;
     this.#waiting = this.#fail = undefined;
     if (!waiting || !fail) return;
+    // This reader was told: one who comes now is not the second of two.
+    this.#attached = undefined;
     if (end === 'done') waiting({ done: true, value: undefined });
     else {
       this.#end = 'done';
