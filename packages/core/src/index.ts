@@ -115,6 +115,7 @@ export {
   ModelBehaviorError,
   ModelRefusalError,
   ModelStreamTruncatedError,
+  ModelTimeoutError,
   RunAbortedError,
   ToolCallError,
   ToolTimeoutError,

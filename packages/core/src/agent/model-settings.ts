@@ -3,6 +3,9 @@ import type { Check } from '../base/options.ts';
 import { UserError } from '../base/errors.ts';
 import { kindOf, kinds, nearestName } from '../base/options.ts';
 
+const aboveZero: Check = (value) =>
+  typeof value === 'number' && Number.isFinite(value) && value > 0 ? undefined : 'a finite number above 0';
+
 /** Every setting and what it takes besides `null`. */
 const settings: Readonly<Record<keyof ModelSettings, Check>> = {
   temperature: kinds.number,
@@ -23,6 +26,7 @@ const settings: Readonly<Record<keyof ModelSettings, Check>> = {
   includeUsage: kinds.boolean,
   responseInclude: kinds.array,
   topLogprobs: kinds.integer(0),
+  timeoutMs: aboveZero,
   preserveRawUsage: kinds.boolean,
   extraArgs: kinds.object,
   extraBody: kinds.object,

@@ -324,6 +324,21 @@ export class ModelRefusalError extends AgentsError {
   }
 }
 
+/** One attempt of a model call took longer than `modelSettings.timeoutMs`. */
+export class ModelTimeoutError extends AgentsError {
+  static {
+    defineError(this, 'ModelTimeoutError');
+  }
+
+  declare readonly code: 'model_timeout';
+  readonly timeoutMs: number;
+
+  constructor(message: string, options: { timeoutMs: number; cause?: unknown }) {
+    super(message, { code: 'model_timeout', cause: options.cause });
+    this.timeoutMs = options.timeoutMs;
+  }
+}
+
 /** The run's `signal` fired (`cause` is its reason) or a stream was cancelled. `name` is `AbortError`. */
 export class RunAbortedError extends AgentsError {
   static {

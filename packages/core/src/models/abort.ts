@@ -1,4 +1,4 @@
-import { RunAbortedError } from '../base/errors.ts';
+import { ModelTimeoutError, RunAbortedError } from '../base/errors.ts';
 
 /** What a model call that was aborted rejects with; `cause` is the signal's reason. */
 export function abortError(signal: AbortSignal): RunAbortedError {
@@ -22,4 +22,17 @@ export function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefine
     else signal.addEventListener('abort', abort, { once: true });
     work.finally(() => signal.removeEventListener('abort', abort)).then(resolve, reject);
   });
+}
+
+/**
+ * Of a failed call what its span tells: an aborted one did not fail, and one whose time was over failed of that, whatever
+ * the model made of the abort.
+ */
+export function failureToTrace(
+  signal: AbortSignal | undefined,
+  error: unknown,
+): { readonly error: unknown } | undefined {
+  if (signal?.aborted !== true) return { error };
+  const reason: unknown = signal.reason;
+  return reason instanceof ModelTimeoutError ? { error: reason } : undefined;
 }

@@ -2,20 +2,38 @@ import { ModelBehaviorError, UserError } from '../base/errors.ts';
 import { toUsage } from '../base/usage.ts';
 import { throwIfAborted, untilAborted } from './abort.ts';
 import { collectStream } from './collect.ts';
+import { withinTime } from './deadline.ts';
+import type { Deadline } from './deadline.ts';
 import type { StreamListener } from './collect.ts';
 import type { Model, ModelRequest, ModelResponse } from './model.ts';
 
 /**
- * One model call. With `onEvent` the model streams, and every event goes there while it arrives; without, it is a
+ * One attempt of a model call, within the setting `timeoutMs`. With `onEvent` the model streams, and every event goes there while it arrives; without, it is a
  * plain call: a plain run never opens a stream.
  * @throws UserError when the model lacks the form that is asked for, before anything is sent
  * @throws ModelBehaviorError for answers that cannot be used, RunAbortedError when `request.signal` fires
+ * @throws ModelTimeoutError when the time is over
  */
 export async function callModel(model: Model, request: ModelRequest, onEvent?: StreamListener): Promise<ModelResponse> {
   assertCallForm(model, onEvent === undefined ? 'getResponse' : 'streamResponse');
   throwIfAborted(request.signal);
-  if (onEvent !== undefined) return collectStream(model.streamResponse(request), onEvent, request.signal);
-  return checkedResponse(await untilAborted(model.getResponse(request), request.signal));
+  const { timeoutMs } = request.modelSettings;
+  return typeof timeoutMs === 'number'
+    ? await withinTime(timeoutMs, request.signal, (deadline) => attempt(model, request, onEvent, deadline))
+    : await attempt(model, request, onEvent);
+}
+
+/** An abort of the run is waited for by nobody; the end of the time leaves the model a moment, so `work` is told of it by its own signal only. */
+async function attempt(
+  model: Model,
+  request: ModelRequest,
+  onEvent: StreamListener | undefined,
+  deadline?: Deadline,
+): Promise<ModelResponse> {
+  const sent = deadline === undefined ? request : { ...request, signal: deadline.signal };
+  if (onEvent !== undefined)
+    return await collectStream(model.streamResponse(sent), onEvent, { signal: request.signal, deadline });
+  return checkedResponse(await untilAborted(model.getResponse(sent), request.signal));
 }
 
 function assertCallForm(model: Partial<Model>, method: 'getResponse' | 'streamResponse'): void {

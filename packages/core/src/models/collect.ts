@@ -3,6 +3,7 @@ import { getLogger } from '../base/logger.ts';
 import { toUsage } from '../base/usage.ts';
 import type { ResponseOutputItem, ResponseStreamEvent } from '../items/wire.ts';
 import { throwIfAborted, untilAborted } from './abort.ts';
+import type { Deadline } from './deadline.ts';
 import { failureOfEvent } from './failure.ts';
 import type { ModelResponse, ResponseMetadata } from './model.ts';
 
@@ -10,6 +11,13 @@ export type StreamListener = (event: ResponseStreamEvent) => void;
 type ModelStream = AsyncGenerator<ResponseStreamEvent, ResponseMetadata | void>;
 type CompletedResponse = Extract<ResponseStreamEvent, { type: 'response.completed' }>['response'];
 type ItemDone = Extract<ResponseStreamEvent, { type: 'response.output_item.done' }>;
+
+export interface StreamLimits {
+  /** Nothing is waited for any more once it fires. */
+  readonly signal?: AbortSignal | undefined;
+  /** Its clock runs while the model is waited for. When it is over the stream is only told to end. */
+  readonly deadline?: Deadline | undefined;
+}
 
 /**
  * Reads a model's stream to its end and gives the response; `onEvent` sees every event first. The iterator is closed
@@ -20,30 +28,35 @@ type ItemDone = Extract<ResponseStreamEvent, { type: 'response.output_item.done'
 export async function collectStream(
   stream: ModelStream,
   onEvent?: StreamListener,
-  signal?: AbortSignal,
+  { signal, deadline }: StreamLimits = {},
 ): Promise<ModelResponse> {
-  const reader = new StreamReader(stream, onEvent);
+  const reader = new StreamReader(stream, onEvent, deadline);
   if (signal?.aborted) reader.abandon();
   throwIfAborted(signal);
+  deadline?.signal.addEventListener('abort', () => reader.abandon(), { once: true });
   return untilAborted(reader.read(), signal, () => reader.abandon());
 }
 
 class StreamReader {
   readonly #stream: ModelStream;
+  readonly #deadline: Deadline | undefined;
   #onEvent: StreamListener | undefined;
   #completed: CompletedResponse | undefined;
   readonly #items: ItemDone[] = [];
   #started = false;
   #abandoned = false;
 
-  constructor(stream: ModelStream, onEvent: StreamListener | undefined) {
+  constructor(stream: ModelStream, onEvent: StreamListener | undefined, deadline: Deadline | undefined) {
     this.#stream = stream;
     this.#onEvent = onEvent;
+    this.#deadline = deadline;
   }
 
   async read(): Promise<ModelResponse> {
     for (;;) {
+      this.#deadline?.resume();
       const step = await this.#stream.next();
+      this.#deadline?.pause();
       if (step.done === true) return this.#response(step.value ?? {});
       try {
         this.#take(step.value);
@@ -56,6 +69,7 @@ class StreamReader {
 
   /** Nobody waits for the answer any more: no event is passed on, the stream is closed in the background. */
   abandon(): void {
+    if (this.#abandoned) return;
     this.#onEvent = undefined;
     this.#abandoned = true;
     void close(this.#stream);

@@ -29,7 +29,7 @@ export function defineModel(
   return {
     getResponse:
       getResponse?.bind(model) ??
-      ((request) => collectStream((model as Model).streamResponse(request), undefined, request.signal)),
+      ((request) => collectStream((model as Model).streamResponse(request), undefined, request)),
     streamResponse: streamResponse?.bind(model) ?? ((request) => streamOf(model as Model, request)),
     ...Object.fromEntries(bound),
   };

@@ -103,6 +103,8 @@ export interface ModelSettings {
   includeUsage?: boolean | null | undefined;
   responseInclude?: readonly string[] | null | undefined;
   topLogprobs?: number | null | undefined;
+  /** Milliseconds for one attempt, its stream included, counted while the SDK waits for the model. @throws ModelTimeoutError */
+  timeoutMs?: number | null | undefined;
   preserveRawUsage?: boolean | null | undefined;
   /** Members of the request that have no setting, in the wire's words. @throws UserError on collisions */
   extraArgs?: Record<string, unknown> | null | undefined;

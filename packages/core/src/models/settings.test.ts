@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { mergeSettings, settingsToTrace } from './settings.ts';
+import { mergeSettings, settingsToJSON, settingsToTrace } from './settings.ts';
 
 describe('mergeSettings', () => {
   it('inherits what is undefined, takes what is given (false and 0 too), clears with null [MODEL-204] [MODEL#43]', () => {
@@ -38,6 +38,67 @@ describe('mergeSettings', () => {
   });
 });
 
+it('counts 0 and false of the override as given [MODEL-206]', () => {
+  const base = { topLogprobs: 5, parallelToolCalls: true, preserveRawUsage: true, timeoutMs: 5 };
+  const given = { topLogprobs: 0, parallelToolCalls: false, preserveRawUsage: false };
+  expect(mergeSettings(base, given)).toEqual({ ...given, timeoutMs: 5 });
+});
+
+describe('settingsToJSON', () => {
+  const unset = {
+    temperature: null,
+    top_p: null,
+    frequency_penalty: null,
+    presence_penalty: null,
+    tool_choice: null,
+    parallel_tool_calls: null,
+    truncation: null,
+    max_tokens: null,
+    reasoning: null,
+    verbosity: null,
+    metadata: null,
+    store: null,
+    prompt_cache_retention: null,
+    include_usage: null,
+    response_include: null,
+    top_logprobs: null,
+    extra_query: null,
+    extra_body: null,
+    extra_headers: null,
+    extra_args: null,
+    retry: null,
+    context_management: null,
+    prompt_cache_options: null,
+    timeout: null,
+    preserve_raw_usage: null,
+  };
+
+  it('has the names and units of the Python edition, null where unset; a removed header is null [MODEL-208]', () => {
+    expect(settingsToJSON({})).toEqual(unset);
+    const settings = {
+      topP: 0,
+      toolChoice: { serverLabel: 'crm', name: 'find' },
+      parallelToolCalls: false,
+      maxTokens: 9,
+      timeoutMs: 1500,
+      extraHeaders: { 'X-A': null, 'X-B': 'b' },
+      extraArgs: { seed: 1 },
+      preserveRawUsage: true,
+    };
+    expect(settingsToJSON(settings)).toEqual({
+      ...unset,
+      top_p: 0,
+      tool_choice: { server_label: 'crm', name: 'find' },
+      parallel_tool_calls: false,
+      max_tokens: 9,
+      timeout: 1.5,
+      extra_headers: { 'X-A': null, 'X-B': 'b' },
+      extra_args: { seed: 1 },
+      preserve_raw_usage: true,
+    });
+  });
+});
+
 describe('settingsToTrace', () => {
   const settings = {
     temperature: 0,
@@ -46,6 +107,8 @@ describe('settingsToTrace', () => {
     extraArgs: { a: 1 },
     extraBody: { b: 1 },
     extraQuery: { c: 1 },
+    preserveRawUsage: true,
+    timeoutMs: 2500,
   };
 
   it('has the traceable members alone, null where unset, and nothing of extra [MODEL-209]', () => {
@@ -69,7 +132,7 @@ describe('settingsToTrace', () => {
       retry: null,
       context_management: null,
       prompt_cache_options: null,
-      timeout: null,
+      timeout: 2.5,
     });
   });
 

@@ -27,13 +27,27 @@ function mergeExtraArgs(base: ExtraArgs, override: ExtraArgs): Record<string, un
   return Object.keys(merged).length > 0 ? merged : undefined;
 }
 
-/** What a trace may show of settings, by its wire name. `extra…` members carry headers and keys, so none of them is here. */
-const traceable: readonly (readonly [wire: string, member: keyof ModelSettings | undefined])[] = [
+/** What a member has on the wire, where that is not the value itself. */
+const wireForm = {
+  toolChoice: (choice: unknown): unknown => {
+    if (typeof choice !== 'object' || choice === null) return choice;
+    const { serverLabel, name } = choice as { serverLabel?: unknown; name?: unknown };
+    return { server_label: serverLabel, name };
+  },
+  seconds: (ms: unknown): unknown => (typeof ms === 'number' ? ms / 1000 : ms),
+} as const;
+
+/** Names and units of the Python edition. `hidden`: never in a trace, since `extra…` members carry headers and keys. */
+const members: readonly (readonly [
+  wire: string,
+  member: keyof ModelSettings | undefined,
+  options?: { readonly form?: (value: unknown) => unknown; readonly hidden?: true },
+])[] = [
   ['temperature', 'temperature'],
   ['top_p', 'topP'],
   ['frequency_penalty', 'frequencyPenalty'],
   ['presence_penalty', 'presencePenalty'],
-  ['tool_choice', 'toolChoice'],
+  ['tool_choice', 'toolChoice', { form: wireForm.toolChoice }],
   ['parallel_tool_calls', 'parallelToolCalls'],
   ['truncation', 'truncation'],
   ['max_tokens', 'maxTokens'],
@@ -45,18 +59,33 @@ const traceable: readonly (readonly [wire: string, member: keyof ModelSettings |
   ['include_usage', 'includeUsage'],
   ['response_include', 'responseInclude'],
   ['top_logprobs', 'topLogprobs'],
+  ['extra_query', 'extraQuery', { hidden: true }],
+  ['extra_body', 'extraBody', { hidden: true }],
+  ['extra_headers', 'extraHeaders', { hidden: true }],
+  ['extra_args', 'extraArgs', { hidden: true }],
   ['retry', undefined],
   ['context_management', 'contextManagement'],
   ['prompt_cache_options', 'promptCacheOptions'],
-  ['timeout', undefined],
+  ['timeout', 'timeoutMs', { form: wireForm.seconds }],
+  ['preserve_raw_usage', 'preserveRawUsage', { hidden: true }],
 ];
 
-/** The form of settings in `model_config` of a generation span: all members, unset ones as `null`; without data no `metadata`. */
+/** The JSON form of settings: all members, unset ones as `null`. */
+export function settingsToJSON(settings: ModelSettings): Record<string, unknown> {
+  return toWire(settings, () => true);
+}
+
+/** The form of settings in `model_config` of a generation span: what a trace may show; without data no `metadata`. */
 export function settingsToTrace(settings: ModelSettings, includeData: boolean): Record<string, unknown> {
+  return toWire(settings, (wire, hidden) => !hidden && (includeData || wire !== 'metadata'));
+}
+
+function toWire(settings: ModelSettings, isShown: (wire: string, hidden: boolean) => boolean): Record<string, unknown> {
   const config: Record<string, unknown> = {};
-  for (const [wire, member] of traceable) {
-    if (wire === 'metadata' && !includeData) continue;
-    config[wire] = (member === undefined ? undefined : settings[member]) ?? null;
+  for (const [wire, member, { form, hidden = false } = {}] of members) {
+    if (!isShown(wire, hidden)) continue;
+    const value = (member === undefined ? undefined : settings[member]) ?? null;
+    config[wire] = form === undefined ? value : form(value);
   }
   return config;
 }

@@ -1,5 +1,6 @@
 import { ModelBehaviorError } from '../base/errors.ts';
 import { createSpan } from '../tracing/create.ts';
+import { failureToTrace } from './abort.ts';
 import { failSpan, finishItem, startItem } from '../tracing/lifecycle.ts';
 import { runInScope } from '../tracing/scope.ts';
 import { modelErrorText } from '../tracing/sensitive.ts';
@@ -24,10 +25,11 @@ export function showsData(request: ModelRequest): boolean {
 
 /** The error of a model's span; an aborted call did not fail. Without data the error is not even stringified: its getters may be the user's. */
 export function failModelSpan(span: Span, request: ModelRequest, stream: boolean, error: unknown): void {
-  if (request.signal?.aborted) return;
+  const failure = failureToTrace(request.signal, error);
+  if (failure === undefined) return;
   failSpan(span, {
     message: stream ? 'Error streaming response' : 'Error getting response',
-    data: { error: failureText(error, showsData(request)) },
+    data: { error: failureText(failure.error, showsData(request)) },
   });
 }
 

@@ -5,6 +5,7 @@ import type { ModelTracing, Usage } from '../models/model.ts';
 import type { StateRecord } from '../state/record.ts';
 import type { Span, SpanUsage, Trace } from '../tracing/types.ts';
 import type { ResolvedOptions } from './options.ts';
+import type { ModelTimeoutError } from '../base/errors.ts';
 import { resolveOutput } from '../agent/output.ts';
 import { ModelBehaviorError, RunAbortedError, ToolTimeoutError } from '../base/errors.ts';
 import { contextInternals } from '../state/context.ts';
@@ -146,6 +147,18 @@ export class RunSpans {
     if (!this.#run.recording) return;
     this.#taskUsage.add(usage);
     this.#turnUsage.add(usage);
+  }
+
+  /** A model that does not stop when its time is over does not tell it either. */
+  modelTimedOut(error: ModelTimeoutError): void {
+    for (const span of this.#run.openSpans()) {
+      if ((span.type !== 'response' && span.type !== 'generation') || span.parent !== this.current) continue;
+      failSpanIfOk(span, {
+        message: 'Error getting response',
+        data: { error: errorText(error, this.#run.includeSensitive) },
+      });
+      finishItem(span);
+    }
   }
 
   /** A fault that belongs to the turn, named as dashboards group it; an exception goes in as its text. */

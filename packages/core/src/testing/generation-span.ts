@@ -1,6 +1,7 @@
 import type { ResponseOutputItem, ResponseStreamEvent } from '../items/wire.ts';
 import { toUsage } from '../base/usage.ts';
 import type { ModelRequest, ModelResponse, ResponseMetadata } from '../models/model.ts';
+import { failureToTrace } from '../models/abort.ts';
 import { settingsToTrace } from '../models/settings.ts';
 import { showsData, startModelSpan, streamInSpan, usageToTrace } from '../models/span.ts';
 import { tracedInput } from '../models/traced-input.ts';
@@ -87,10 +88,11 @@ function record(
 
 /** What a scripted failure was; an aborted call did not fail. */
 function fail(span: Span<'generation'>, request: ModelRequest, error: unknown): void {
-  if (request.signal?.aborted) return;
+  const failure = failureToTrace(request.signal, error);
+  if (failure === undefined) return;
   failSpan(span, {
     message: 'Error',
-    data: { name: nameOf(error), message: modelErrorText(error, showsData(request)) },
+    data: { name: nameOf(failure.error), message: modelErrorText(failure.error, showsData(request)) },
   });
 }
 

@@ -97,7 +97,7 @@ export class ScriptedModel implements Model, Disposable {
     if (step.failure !== undefined) throw step.failure.error;
     const metadata = metadataOf(step, request);
     if (step.events !== undefined)
-      return { ...(await collectStream(exactStream(step, request.signal), undefined, request.signal)), ...metadata };
+      return { ...(await collectStream(exactStream(step, request.signal), undefined, request)), ...metadata };
     return { ...this.#response(step), ...metadata };
   }
 

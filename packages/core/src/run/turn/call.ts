@@ -2,7 +2,7 @@ import type { ModelResponse } from '../../models/model.ts';
 import type { StateRecord } from '../../state/record.ts';
 import type { RunEnv } from '../env.ts';
 import type { PreparedCall } from './prepare.ts';
-import { ModelBehaviorError, UserError } from '../../base/errors.ts';
+import { ModelBehaviorError, ModelTimeoutError, UserError } from '../../base/errors.ts';
 import { toUsage } from '../../base/usage.ts';
 import { callModel } from '../../models/call.ts';
 import { contextInternals } from '../../state/context.ts';
@@ -43,6 +43,7 @@ export async function callForTurn(prepared: PreparedCall, record: StateRecord, e
     const failed = error instanceof ModelBehaviorError ? error.response?.usage : undefined;
     if (!(error instanceof UserError)) usage.add(failed ?? toUsage());
     if (error instanceof ModelBehaviorError) env.deliverQueued = true;
+    if (error instanceof ModelTimeoutError) env.spans.modelTimedOut(error);
     throw error;
   }
 }
