@@ -5,7 +5,7 @@ import type { RunEnv } from './env.ts';
 
 /**
  * Calls the run's hook and the agent's hook of one event together. Both are awaited, also when one of them fails; the
- * first failure is the one that counts. Costs nothing where no hooks are set.
+ * first failure is the one that counts. Costs nothing where no hooks are set. Nothing starts in a run that was aborted.
  */
 export function callHooks(
   record: StateRecord,
@@ -22,6 +22,7 @@ export function callHooks(
 type Call = () => MaybePromise<void> | undefined;
 
 async function callBoth(env: RunEnv, ofRun: Call | undefined, ofAgent: Call | undefined): Promise<void> {
+  env.control.throwIfAborted();
   const calls: Promise<void>[] = [];
   if (ofRun) calls.push(start(ofRun));
   if (ofAgent) calls.push(start(ofAgent));

@@ -12,8 +12,13 @@ interface Task {
 }
 
 interface Failure {
-  readonly index: number;
   readonly error: unknown;
+  /** Place of the call; undefined of what did not come from one. */
+  readonly index: number | undefined;
+  /** It came when its siblings had been told to stop. */
+  readonly late: boolean;
+  /** The body of its call was over. */
+  readonly committing: boolean;
 }
 
 /**
@@ -56,7 +61,7 @@ export class Batch {
         (error: unknown) => {
           task.settled = true;
           if (this.#closed) getLogger().debug('A tool call failed after its turn had ended.');
-          else this.fail(error, index);
+          else this.#add({ error, index, committing: this.#committing.has(call) });
         },
       ),
     };
@@ -85,9 +90,16 @@ export class Batch {
     this.#committing.add(call);
   }
 
-  fail(error: unknown, index: number = Number.MAX_SAFE_INTEGER): void {
-    this.#failures.push({ index, error });
-    if (this.#failures.length > 1) return;
+  /** Something else ends the batch. */
+  fail(error: unknown): void {
+    this.#add({ error, index: undefined, committing: false });
+  }
+
+  #add(failure: Omit<Failure, 'late'>): void {
+    const late = this.stopping;
+    this.#failures.push({ ...failure, late });
+    if (late) return;
+    const { error } = failure;
     this.#reason = error;
     for (const [call, controller] of this.#controllers) if (!this.#committing.has(call)) controller.abort(error);
     this.#onFailure?.();
@@ -123,10 +135,23 @@ export class Batch {
     clearTimeout(timer);
   }
 
-  /** By severity (the user's abort, then failures, then aborts of siblings), then by call order. */
+  /**
+   * By severity (the user's abort, then failures, then aborts of siblings); then what made the batch stop before what
+   * siblings threw because they were told to, unless one that had only to commit failed at it; then by call order.
+   */
   #worst(): unknown {
-    return this.#failures.toSorted((a, b) => severity(a.error) - severity(b.error) || a.index - b.index)[0]?.error;
+    const order = (failure: Failure): readonly number[] => [
+      severity(failure.error),
+      (failure.late ? 1 : 0) + (failure.committing ? 0 : 2),
+      failure.index ?? Number.MAX_SAFE_INTEGER,
+    ];
+    return this.#failures.toSorted((a, b) => compare(order(a), order(b)))[0]?.error;
   }
+}
+
+function compare(a: readonly number[], b: readonly number[]): number {
+  const at = a.findIndex((value, index) => value !== b[index]);
+  return at < 0 ? 0 : (a[at] ?? 0) - (b[at] ?? 0);
 }
 
 function severity(error: unknown): number {
