@@ -14,8 +14,18 @@ export default defineConfig({
   dts: true,
   sourcemap: true,
   // The doc comments are in the declarations; what runs is read by machines, and its size counts at every import.
-  outputOptions: { comments: false },
+  outputOptions: { comments: false, chunkFileNames: ({ moduleIds }) => `${layerOf(moduleIds)}-[hash].js` },
   fixedExtension: false,
   // The bundled declarations lose the references of their sources; AsyncDisposable needs this one.
   banner: { dts: '/// <reference lib="esnext.disposable" />' },
 });
+
+/** What entries share is named after the layer that most of it comes from: stack traces point there. */
+function layerOf(moduleIds: readonly string[]): string {
+  const counts = new Map<string, number>();
+  for (const id of moduleIds) {
+    const layer = /\/src\/(\w+)\//.exec(id)?.[1];
+    if (layer !== undefined) counts.set(layer, (counts.get(layer) ?? 0) + 1);
+  }
+  return [...counts].toSorted(([, a], [, b]) => b - a)[0]?.[0] ?? 'shared';
+}
