@@ -1,10 +1,10 @@
 import { publicMessage } from './public-record.ts';
 import { nameOf } from './tree.ts';
 import type { TreeNode } from './tree.ts';
-import type { Span, SpanError, Trace } from './types.ts';
+import type { Span } from './types.ts';
 
 export interface RenderOptions {
-  /** A part of a trace whose start was printed, or kept, before. */
+  /** A run that went on: an earlier part of the trace was printed, or kept, before. */
   readonly continued: boolean;
   /** Texts of errors may show. */
   readonly data: boolean;
@@ -17,7 +17,7 @@ const RESET = '\u{1b}[0m';
 
 /** One tree as lines: `├─ function lookup_order · 12 ms · ✗ Error running tool`. */
 export function renderTree(tree: TreeNode, options: RenderOptions): string {
-  const lines = [lineOf(tree.item, options)];
+  const lines = [lineOf(tree, options)];
   addChildren(tree, '', options, lines);
   return lines.join('\n');
 }
@@ -25,28 +25,40 @@ export function renderTree(tree: TreeNode, options: RenderOptions): string {
 function addChildren({ children }: TreeNode, indent: string, options: RenderOptions, lines: string[]): void {
   for (const [index, child] of children.entries()) {
     const isLast = index === children.length - 1;
-    lines.push(`${indent}${isLast ? '└─ ' : '├─ '}${lineOf(child.item, options)}`);
+    lines.push(`${indent}${isLast ? '└─ ' : '├─ '}${lineOf(child, options)}`);
     addChildren(child, `${indent}${isLast ? '   ' : '│  '}`, options, lines);
   }
 }
 
-function lineOf(item: Trace | Span, options: RenderOptions): string {
+function lineOf({ item, children }: TreeNode, options: RenderOptions): string {
   const paint = (text: string, style: Style): string =>
     options.colours && text !== '' ? `\u{1b}[${CODES[style]}m${text}${RESET}` : text;
   const continued = item.type === 'trace' && options.continued ? ' (continued)' : '';
   const head = [item.type, paint(oneLine(nameOf(item)), 'bold')].filter((part) => part !== '').join(' ') + continued;
-  const facts = item.type === 'trace' ? [durationOf(item), oneLine(item.traceId)] : [durationOf(item), tokensOf(item)];
+  const facts =
+    item.type === 'trace'
+      ? [
+          duration(item.startTimeMs, item.endTimeMs ?? (options.continued ? lastEnd(children) : undefined)),
+          oneLine(item.traceId),
+        ]
+      : [duration(item.startTimeMs, item.endTimeMs), tokensOf(item)];
   const marks =
-    item.type === 'trace' ? [] : [paint(stateOf(item), 'yellow'), paint(errorOf(item.error, options.data), 'red')];
+    item.type === 'trace' ? [] : [paint(stateOf(item), 'yellow'), paint(errorOf(item, options.data), 'red')];
   const shown = [...facts.map((fact) => fact && paint(fact, 'dim')), ...marks].filter(
     (part) => part !== undefined && part !== '',
   );
   return [head, ...shown].join(' · ');
 }
 
-function durationOf({ startTimeMs, endTimeMs }: Trace | Span): string | undefined {
-  if (startTimeMs === undefined || endTimeMs === undefined) return undefined;
-  const ms = endTimeMs - startTimeMs;
+/** A trace that a resumed run took up again emits no end: that of its last span. */
+function lastEnd(children: readonly TreeNode[]): number | undefined {
+  const ends = children.map(({ item }) => item.endTimeMs).filter((end) => end !== undefined);
+  return ends.length === 0 ? undefined : Math.max(...ends);
+}
+
+function duration(startMs: number | undefined, endMs: number | undefined): string | undefined {
+  if (startMs === undefined || endMs === undefined) return undefined;
+  const ms = endMs - startMs;
   if (ms >= 1000) return `${(ms / 1000).toFixed(2)} s`;
   return `${ms >= 10 ? ms.toFixed(0) : ms.toFixed(1)} ms`;
 }
@@ -73,8 +85,10 @@ function stateOf(span: Span): string {
   return outcome === 'cancelled' ? 'cancelled' : '';
 }
 
-function errorOf(error: SpanError | undefined, data: boolean): string {
-  if (error === undefined) return '';
+function errorOf(span: Span, data: boolean): string {
+  const { error } = span;
+  // A rejection is what a person wanted: the state says it.
+  if (error === undefined || (span.type === 'function' && span.details.outcome === 'rejected')) return '';
   if (!data) return `✗ ${publicMessage(error.message)}`;
   const detail: unknown = error.data?.['error'];
   return oneLine(typeof detail === 'string' && detail !== '' ? `✗ ${error.message}: ${detail}` : `✗ ${error.message}`);

@@ -132,22 +132,38 @@ it('prints one wire record a line as JSON: a trace at its start, a span at its e
   expect(records).toHaveLength(7);
 });
 
-it('prints a resumed run that goes on with its trace as a tree of its own', () => {
-  fixed();
+it('prints a resumed run as a tree of its own, the same in the process of the pause and in another one', () => {
+  const clock = fixed();
   const lines = print();
   const segment = (stored?: Parameters<typeof startRunTrace>[1]): void => {
     const run = startRunTrace({}, stored);
     const task = run.span({ type: 'task', name: 'Agent workflow' }, run.parent).start();
     run.span({ type: 'agent', name: 'A' }, task).start().finish();
+    clock.ms += 12;
     task.finish();
     run.finish();
   };
   segment();
-  segment({ traceId: 'trace_1', workflowName: 'Agent workflow', extra: {} });
-  expect(lines).toHaveLength(2);
-  expect(lines[1]).toBe(
-    'trace Agent workflow (continued) · trace_1\n└─ task Agent workflow · 0.0 ms\n   └─ agent A · 0.0 ms',
-  );
+  for (const traceId of ['trace_1', 'trace_of_another_process']) {
+    segment({ traceId, workflowName: 'Agent workflow', extra: {} });
+    expect(lines.at(-1)).toBe(
+      `trace Agent workflow (continued) · 12 ms · ${traceId}\n└─ task Agent workflow · 12 ms\n   └─ agent A · 0.0 ms`,
+    );
+  }
+  expect(lines).toHaveLength(3);
+});
+
+it('shows a rejected call as rejected, not as an error', () => {
+  fixed();
+  const lines = print();
+  showData();
+  const span = createSpan({ type: 'function', name: 'refund' }, { parent: createTrace('t').start() }).start();
+  addDetails(span, { approval: 'rejected', outcome: 'rejected' });
+  span.setError({ message: 'Too late.', data: { error: 'Tool execution for call_1 was manually rejected by user.' } });
+  span.finish();
+  span.trace.finish();
+  expect(span.error).toBeDefined();
+  expect(lines).toEqual(['trace t · 0.0 ms · trace_1\n└─ function refund · 0.0 ms · rejected']);
 });
 
 it('prints what did not come to an end at the shutdown, and nothing after it', async () => {

@@ -17,8 +17,8 @@ interface Growing {
 }
 
 /**
- * Prints each finished trace as a tree with times, tokens and errors; `json`: one wire record a line. A resumed run that
- * continues its trace is a tree of its own. Prompts, arguments, outputs and error texts show only where the log policy
+ * Prints each finished trace as a tree with times, tokens and errors; `json`: one wire record a line. A resumed run is a
+ * tree of its own, marked `(continued)`. Prompts, arguments, outputs and error texts show only where the log policy
  * (`configureLogging`) allows both kinds of data.
  *
  * @throws UserError for unknown options and wrong kinds
@@ -31,6 +31,8 @@ export class ConsoleTraceProcessor implements TraceProcessor {
   readonly #colours: boolean;
   /** By identity: parallel segments of one trace are trees of their own. */
   readonly #growing = new Map<Trace, Growing>();
+  /** Traces of resumed runs, in the process of the pause as in another one. */
+  readonly #resumed = new WeakSet<Trace>();
   #kept = 0;
   #shutDown = false;
 
@@ -49,6 +51,10 @@ export class ConsoleTraceProcessor implements TraceProcessor {
     if (this.#shutDown) return;
     if (this.#json) this.#print(() => jsonLine(trace));
     else this.#growing.set(trace, { spans: this.#growing.get(trace)?.spans ?? [], started: true });
+  }
+
+  onTraceResume(trace: Trace): void {
+    this.#resumed.add(trace);
   }
 
   onTraceEnd(trace: Trace): void {
@@ -89,9 +95,9 @@ export class ConsoleTraceProcessor implements TraceProcessor {
     this.#growing.delete(trace);
     this.#kept -= growing.spans.length;
     this.#print(() => {
-      const trees = treesOf([trace], growing.spans);
-      return trees
-        .map((tree) => renderTree(tree, { continued: !growing.started, data: mayLogData(), colours: this.#colours }))
+      const continued = !growing.started || this.#resumed.has(trace);
+      return treesOf([trace], growing.spans)
+        .map((tree) => renderTree(tree, { continued, data: mayLogData(), colours: this.#colours }))
         .join('\n');
     });
   }
