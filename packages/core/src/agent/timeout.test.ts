@@ -22,6 +22,8 @@ describe('options', () => {
     [{ timeoutMs: '5' as never }, 'timeoutMs'],
     [{ timeoutBehavior: 'throw' as never }, 'timeoutBehavior'],
     [{ timeoutErrorFunction: 'sorry' as never }, 'timeoutErrorFunction'],
+    [{ maxConcurrency: 0 }, 'maxConcurrency'],
+    [{ maxConcurrency: 1.5 }, 'maxConcurrency'],
   ])('%o is refused by name, of tool and option [TOOL-F6]', (options, option) => {
     const named = expect.objectContaining({ message: expect.stringMatching(`'${option}' of tool slow`) });
     expect(() => slow(options)).toThrow(UserError);

@@ -20,6 +20,8 @@ export interface ToolInternals {
   /** `undefined`: no limit. */
   readonly timeout: ToolTimeout | undefined;
   readonly customDataExtractor: CustomDataExtractor<never> | undefined;
+  /** `undefined`: no cap of its own. */
+  readonly maxConcurrency: number | undefined;
 }
 
 /** Whether a value was made by `tool`, of whichever copy of this package. @internal */

@@ -68,6 +68,8 @@ export interface ToolOptions<P, C, R, CB = C> {
    * sees them; states keep them.
    */
   customDataExtractor?: CustomDataExtractor<CB> | undefined;
+  /** At most so many calls of this tool at once in one run. Default: all. */
+  maxConcurrency?: number | undefined;
   /** Merged into the wire tool. */
   providerData?: JsonObject | undefined;
 }
@@ -151,6 +153,7 @@ const overridable = {
   timeoutBehavior: kinds.oneOf(...timeoutBehaviors),
   timeoutErrorFunction: kinds.function,
   customDataExtractor: kinds.function,
+  maxConcurrency: kinds.integer(1),
   providerData: kinds.object,
 } as const;
 
@@ -218,6 +221,7 @@ class ToolImpl implements FunctionTool<never> {
       failureErrorFunction: options.failureErrorFunction,
       timeout: readTimeout(options),
       customDataExtractor: options.customDataExtractor,
+      maxConcurrency: options.maxConcurrency,
     };
     // Not enumerable: a log of the tool shows what it is, not how it works.
     Object.defineProperty(this, internal, { value: Object.freeze(internals) });

@@ -13,8 +13,8 @@ interface Task {
 
 interface Failure {
   readonly error: unknown;
-  /** Place of the call; undefined of what did not come from one. */
-  readonly index: number | undefined;
+  /** `undefined`: it did not come from one. */
+  readonly call: PlannedFunctionCall | undefined;
   /** It came when its siblings had been told to stop. */
   readonly late: boolean;
   /** The body of its call was over. */
@@ -30,6 +30,7 @@ export class Batch {
   readonly #failures: Failure[] = [];
   readonly #controllers = new Map<PlannedFunctionCall, AbortController>();
   readonly #committing = new Set<PlannedFunctionCall>();
+  readonly #failed = new Set<PlannedFunctionCall>();
   #reason: unknown;
   #closed = false;
   #onFailure: (() => void) | undefined;
@@ -44,13 +45,12 @@ export class Batch {
     return this.#closed;
   }
 
-  /** A failure elsewhere told this call to stop, and it has not ended since. */
+  /** A failure elsewhere told this call to stop. */
   cancelled(call: PlannedFunctionCall): boolean {
-    return this.stopping && !this.#committing.has(call);
+    return this.stopping && this.#failures[0]?.call !== call && !this.#committing.has(call);
   }
 
   start(call: PlannedFunctionCall, work: () => Promise<void>): void {
-    const index = this.#tasks.length;
     const task: Task = {
       call,
       settled: false,
@@ -60,12 +60,19 @@ export class Batch {
         },
         (error: unknown) => {
           task.settled = true;
-          if (this.#closed) getLogger().debug('A tool call failed after its turn had ended.');
-          else this.#add({ error, index, committing: this.#committing.has(call) });
+          this.failed(call, error);
         },
       ),
     };
     this.#tasks.push(task);
+  }
+
+  /** A call fails the batch; may be said before the call has ended, and again then. */
+  failed(call: PlannedFunctionCall, error: unknown): void {
+    if (this.#failed.has(call)) return;
+    this.#failed.add(call);
+    if (this.#closed) getLogger().debug('A tool call failed after its turn had ended.');
+    else this.#add({ error, call, committing: this.#committing.has(call) });
   }
 
   /** Signal of one call, made when the tool asks for it. */
@@ -73,7 +80,7 @@ export class Batch {
     let controller = this.#controllers.get(call);
     if (!controller) {
       controller = new AbortController();
-      if (this.stopping) controller.abort(this.#reason);
+      if (this.cancelled(call)) controller.abort(this.#reason);
       this.#controllers.set(call, controller);
     }
     return controller.signal;
@@ -92,7 +99,7 @@ export class Batch {
 
   /** Something else ends the batch. */
   fail(error: unknown): void {
-    this.#add({ error, index: undefined, committing: false });
+    this.#add({ error, call: undefined, committing: false });
   }
 
   #add(failure: Omit<Failure, 'late'>): void {
@@ -116,23 +123,16 @@ export class Batch {
       }),
     ]);
     if (!this.stopping) return;
-    await this.#drain(all);
+    await this.#drain();
     this.#closed = true;
     throw this.#worst();
   }
 
-  async #drain(all: Promise<unknown>): Promise<void> {
+  async #drain(): Promise<void> {
     const open = this.#tasks.filter((task) => !task.settled);
-    if (open.length === 0) return;
-    const ms = open.every((task) => this.#committing.has(task.call)) ? GRACE_MS.committing : GRACE_MS.running;
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    await Promise.race([
-      all,
-      new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, ms);
-      }),
-    ]);
-    clearTimeout(timer);
+    const committing = open.filter((task) => this.#committing.has(task.call));
+    const running = open.filter((task) => !committing.includes(task));
+    await Promise.all([ended(running, GRACE_MS.running), ended(committing, GRACE_MS.committing)]);
   }
 
   /**
@@ -140,13 +140,25 @@ export class Batch {
    * siblings threw because they were told to, unless one that had only to commit failed at it; then by call order.
    */
   #worst(): unknown {
+    const calls = this.#tasks.map((task) => task.call);
     const order = (failure: Failure): readonly number[] => [
       severity(failure.error),
       (failure.late ? 1 : 0) + (failure.committing ? 0 : 2),
-      failure.index ?? Number.MAX_SAFE_INTEGER,
+      failure.call === undefined ? calls.length : calls.indexOf(failure.call),
     ];
     return this.#failures.toSorted((a, b) => compare(order(a), order(b)))[0]?.error;
   }
+}
+
+/** Waits for the tasks, but no longer than so. */
+async function ended(tasks: readonly Task[], graceMs: number): Promise<void> {
+  if (tasks.length === 0) return;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const grace = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, graceMs);
+  });
+  await Promise.race([Promise.all(tasks.map((task) => task.done)), grace]);
+  clearTimeout(timer);
 }
 
 function compare(a: readonly number[], b: readonly number[]): number {
@@ -157,30 +169,4 @@ function compare(a: readonly number[], b: readonly number[]): number {
 function severity(error: unknown): number {
   if (error instanceof RunAbortedError) return 0;
   return (error as { name?: unknown } | null | undefined)?.name === 'AbortError' ? 2 : 1;
-}
-
-/** At most `limit` at once; free places are filled in the order of asking. */
-export class Places {
-  #free: number;
-  readonly #waiting: (() => void)[] = [];
-
-  constructor(limit: number | null | undefined) {
-    this.#free = limit ?? Number.POSITIVE_INFINITY;
-  }
-
-  take(): Promise<void> | undefined {
-    if (this.#free > 0) {
-      this.#free -= 1;
-      return undefined;
-    }
-    return new Promise((resolve) => {
-      this.#waiting.push(resolve);
-    });
-  }
-
-  give(): void {
-    const next = this.#waiting.shift();
-    if (next) next();
-    else this.#free += 1;
-  }
 }

@@ -19,8 +19,9 @@ import { contextInternals, createToolContext } from '../../state/context.ts';
 import { applyAnswer } from '../../state/doubt.ts';
 import type { ToolContext } from '../../state/context.ts';
 import { callHooks } from '../hooks.ts';
-import { Batch, Places } from './batch.ts';
+import { Batch } from './batch.ts';
 import { gate } from './gate.ts';
+import { Places } from './places.ts';
 import { notFoundText, rejectionText, exceptionText } from './texts.ts';
 
 /**
@@ -126,14 +127,17 @@ class CallRun {
     parsed: ParsedArguments | undefined,
     span: FunctionSpan | undefined,
   ): Promise<void> {
-    const place = this.#places.take();
+    const place = this.#places.take(tool);
     if (place) await place;
     try {
       // A sibling failed while this call waited for its turn: it never starts.
-      if (this.#batch.stopping) return;
-      await this.#invoke(tool, parsed, span);
+      if (!this.#batch.stopping) await this.#invoke(tool, parsed, span);
+    } catch (error) {
+      // Told before the place is free, so that the next in line does not take it any more.
+      this.#batch.failed(this.#call, error);
+      throw error;
     } finally {
-      this.#places.give();
+      this.#places.give(tool);
     }
   }
 
