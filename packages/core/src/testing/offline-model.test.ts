@@ -82,6 +82,14 @@ describe('OfflineModel', () => {
       'I want my money back for order 1042, it is broken',
       [['refund_order', { orderId: '1042', reason: 'it is broken' }]],
     ],
+    [
+      'Please give me back what I paid for order 1042, it is broken',
+      [['refund_order', { orderId: '1042', reason: 'it is broken' }]],
+    ],
+    [
+      'Please pay 7 euros back for order 1042, it is broken',
+      [['refund_order', { orderId: '1042', reason: 'it is broken' }]],
+    ],
     ['Track order 1001', [['lookup_order', { orderId: '1001' }]]],
   ])('picks the tool and fills its arguments for "%s" [MODEL-1304]', async (request, calls) => {
     expect(await ask(request)).toEqual(calls);
@@ -140,6 +148,30 @@ describe('OfflineModel', () => {
         user('1042, it was broken'),
       ]),
     ).toEqual([['refund_order', { orderId: '1042', reason: 'it was broken' }]]);
+  });
+
+  it('asks for nothing more when what it looked up is not there [MODEL-1304]', async () => {
+    const pay = tool({
+      name: 'refund_order',
+      description: 'Pays money back for an order.',
+      parameters: z.object({ orderId: z.string(), amount: z.number() }),
+      execute: () => '',
+    });
+    const request = user('Refund order 9999');
+    expect(await ask([request], [lookup, pay])).toEqual([['lookup_order', { orderId: '9999' }]]);
+    for (const output of [
+      'Error: There is no order 9999.',
+      'No such order',
+      '[]',
+      'null',
+      '{"error":"not found"}',
+      '',
+    ]) {
+      const text = await ask([request, ...made('lookup_order', { orderId: '9999' }, output)], [lookup, pay]);
+      expect(text).not.toContain('I still need');
+    }
+    const found = made('lookup_order', { orderId: '9999' }, '{"orderId":"9999","status":"shipped"}');
+    expect(await ask([request, ...found], [lookup, pay])).toBe('To do that I still need: amount.');
   });
 
   it('answers from real results, also from refusals and errors [MODEL-1304]', async () => {

@@ -22,11 +22,22 @@ function ability(tool: OfflineTool): string {
     : humanName(tool.name);
 }
 
+const FAILED = /^\s*(?:an )?error|not approved|rejected|denied|declined/iu;
+
+/** Whether a call failed, or found nothing. */
+export function cameToNothing({ output = '' }: MadeCall): boolean {
+  const value = json(output);
+  if (typeof value === 'object' && value !== null) return Object.keys(value).length === 0 || 'error' in value;
+  if (value === null || output.trim() === '' || FAILED.test(output)) return true;
+  return /\b(?:no such|not found|no \w+ (?:found|exists?)|there is no|(?:does not|doesn't) exist|unknown)\b/iu.test(
+    output,
+  );
+}
+
 function sentence(call: MadeCall): string {
   const what = humanName(call.name);
   if (call.output === undefined || call.output === '') return `Done: ${what}.`;
-  if (/^\s*(?:an )?error|not approved|rejected|denied|declined/iu.test(call.output))
-    return ended(`I could not ${what}: ${call.output}`);
+  if (FAILED.test(call.output)) return ended(`I could not ${what}: ${call.output}`);
   const value = json(call.output);
   if (value === undefined) return ended(call.output);
   if (typeof value !== 'object' || value === null) return ended(`${what}: ${call.output}`);

@@ -11,6 +11,10 @@ export interface Sources {
   readonly freeText?: boolean | undefined;
 }
 type Schema = Readonly<Record<string, unknown>>;
+interface Field {
+  readonly name: string;
+  readonly of: { readonly schema: Schema; readonly nullable: boolean };
+}
 
 /** The arguments that the sources give for a schema with an object root, and the required ones that they do not give. */
 export function fillObject(
@@ -21,37 +25,46 @@ export function fillObject(
   const text = new Text(sources.text);
   const required = new Set(stringsOf(root['required']));
   const value: Record<string, unknown> = {};
-  const fields = Object.entries(propertiesOf(root)).map(([name, of]) => ({ name, of: resolve(of, root) }));
+  const fields: Field[] = Object.entries(propertiesOf(root)).map(([name, of]) => ({ name, of: resolve(of, root) }));
   // The pickiest first: free text takes what the others left.
   const order = fields.toSorted((a, b) => rank(a.name, a.of.schema) - rank(b.name, b.of.schema));
   for (const { name, of } of order) {
     const found = text.take(name, of.schema);
     if (found !== undefined) value[name] = found;
   }
-  const known = sources.known.filter((object) => !isOther(object, value));
-  for (const { name, of } of order) {
-    const found = value[name] ?? fromKnown(name, of.schema, known);
+  const objects = sources.known.filter((object) => !isOther(object, value));
+  const known = new Map(order.map(({ name, of }) => [name, fromKnown(name, of.schema, objects)]));
+  // What the person said wins over what a tool said; a number that names nothing is first for what nobody knows yet.
+  const numbers = order
+    .filter(({ name, of }) => value[name] === undefined && required.has(name) && isNumber(of.schema))
+    .toSorted((a, b) => Number(known.get(a.name) !== undefined) - Number(known.get(b.name) !== undefined));
+  for (const { name, of } of numbers) {
+    const found = text.bareNumber(of.schema);
     if (found !== undefined) value[name] = found;
   }
-  for (const { name, of } of order) {
-    if (value[name] !== undefined) continue;
-    const rest =
-      sources.freeText !== false && required.has(name) && !of.nullable && isFreeText(name, of.schema)
-        ? text.rest(sources.topic)
-        : undefined;
-    const number = required.has(name) && isNumber(of.schema) ? text.bareNumber(of.schema) : undefined;
-    if (rest !== undefined) value[name] = rest;
-    else if (number !== undefined) value[name] = number;
-    else if (of.schema['default'] !== undefined) value[name] = of.schema['default'];
-    else if (of.nullable && required.has(name)) value[name] = null;
-    else if (of.schema['type'] === 'boolean' && required.has(name)) value[name] = false;
-    else if (of.schema['type'] === 'array' && required.has(name) && of.schema['minItems'] === undefined)
-      value[name] = [];
+  const freeText = ({ name, of }: Field): boolean =>
+    sources.freeText !== false && required.has(name) && !of.nullable && isFreeText(name, of.schema);
+  for (const field of order) {
+    const { name, of } = field;
+    const found =
+      value[name] ??
+      known.get(name) ??
+      (freeText(field) ? text.rest(sources.topic) : undefined) ??
+      (of.schema['default'] === undefined && required.has(name) ? nothing(of) : of.schema['default']);
+    if (found !== undefined) value[name] = found;
   }
+  const given = fields.filter(({ name }) => value[name] !== undefined);
   return {
-    value,
+    value: Object.fromEntries(given.map(({ name }) => [name, value[name]])),
     missing: fields.filter(({ name }) => required.has(name) && value[name] === undefined).map(({ name }) => name),
   };
+}
+
+/** What a required member may be when nobody said anything. */
+function nothing({ schema, nullable }: Field['of']): unknown {
+  if (nullable) return null;
+  if (schema['type'] === 'boolean') return false;
+  return schema['type'] === 'array' && schema['minItems'] === undefined ? [] : undefined;
 }
 
 export function propertiesOf(schema: Schema): Readonly<Record<string, Schema>> {
@@ -141,6 +154,8 @@ class Text {
     if (isLongText(words)) return this.#cut(/["“]([^"”]+)["”]/u);
     return (
       this.#cut(/["“]([^"”]+)["”]/u) ??
+      // `set the address of it to 5 Main Street`
+      this.#cut(new RegExp(String.raw`\b${spaced(name)}\b[^.,;!?]*?\s(?:to|into)\s([^.,;!?]+)`, 'iu')) ??
       this.#cut(/(?<=\b(?:in|at|for|from|to|near|of|with)\s)(\p{Lu}[\p{L}'-]*(?:\s\p{Lu}[\p{L}'-]*)*)/u)
     );
   }
@@ -150,17 +165,18 @@ class Text {
       const id = this.#cut(/(?<![\w.$€£-])#?(\d+)\b/u, name);
       return id === undefined ? undefined : Number(id);
     }
-    const number = numberPattern(schema);
+    const number = `(?<![\\d.,])(${numberPattern(schema, true)})`;
     const near = String.raw`(?:\b${spaced(name)}\b\D{0,12}|[$€£]\s?)`;
     const after = String.raw`(?=\s?(?:${spaced(name)}|[$€£]|eur|usd|dollars|euros))`;
-    const found =
-      this.#cut(new RegExp(`${near}(${number})`, 'iu')) ?? this.#cut(new RegExp(`(${number})${after}`, 'iu'));
-    return found === undefined ? undefined : Number(found);
+    const found = this.#cut(new RegExp(`${near}${number}`, 'iu')) ?? this.#cut(new RegExp(`${number}${after}`, 'iu'));
+    // `1,000` is a thousand, `20,50` twenty and a half.
+    return found === undefined ? undefined : Number(found.replaceAll(/,(?=\d{3})/gu, '').replace(',', '.'));
   }
 
-  /** A number that nothing else wanted. */
+  /** A number that nothing else wanted, and that counts no time. */
   bareNumber(schema: Schema): number | undefined {
-    const found = this.#cut(new RegExp(`(?<![\\w#.-])(${numberPattern(schema)})(?![\\w-])`, 'u'));
+    const time = String.raw`\s(?:second|minute|hour|day|week|month|year)s?\b`;
+    const found = this.#cut(new RegExp(`(?<![\\w#.:-])(${numberPattern(schema)})(?![\\w:-]|\\.\\d|${time})`, 'iu'));
     return found === undefined ? undefined : Number(found);
   }
 
@@ -244,8 +260,10 @@ function typed(text: string, schema: Schema): unknown {
   return schema['type'] === 'array' ? text.split(/\s*,\s*/u) : text;
 }
 
-function numberPattern(schema: Schema): string {
-  return schema['type'] === 'integer' ? String.raw`-?\d+(?![\w.]*\d)` : String.raw`-?\d+(?:\.\d+)?`;
+/** `written`: as people write amounts, with commas. */
+function numberPattern(schema: Schema, written = false): string {
+  if (schema['type'] === 'integer') return String.raw`-?\d+(?![\w.]*\d)`;
+  return written ? String.raw`-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+(?:[.,]\d+)?` : String.raw`-?\d+(?:\.\d+)?`;
 }
 
 function rank(name: string, schema: Schema): number {

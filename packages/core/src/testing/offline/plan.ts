@@ -1,4 +1,4 @@
-import { answerText } from './answer.ts';
+import { answerText, cameToNothing } from './answer.ts';
 import { fillObject, propertiesOf } from './fill.ts';
 import { fillOutput } from './output.ts';
 import { ASK, jsonObject, readStory } from './situation.ts';
@@ -25,7 +25,8 @@ export function plan(situation: Situation): Plan {
   if (missing.length > 0) {
     const first = gather(open, wanted, story);
     if (first !== undefined) return { type: 'calls', calls: [first] };
-    if (situation.outputSchema === undefined)
+    // What was looked up and is not there needs no more words of the person: they are told.
+    if (situation.outputSchema === undefined && !story.calls.some(cameToNothing))
       return { type: 'text', text: `${ASK}: ${[...new Set(missing.map(humanName))].join(', ')}.` };
   }
   const text = answerText(story, situation.tools);

@@ -28,11 +28,15 @@ const SAME: readonly (readonly string[])[] = [
 /** Requests to change something: no tool that only shows things is what they mean. */
 export const ACT_WORDS: ReadonlySet<string> = stems('refund reimburse cancel delete remove update change');
 
+/** `money back`, `7 euros back`, `give me back`; the amount stays. */
+const MONEY_BACK =
+  /\b(?:money|(?:give|pay|get|transfer|want)(?: (?:me|us|him|her|them))?(?= back\b(?! to\b))|(\d[\d.,]*(?: ?(?:[$€£]|eur|euros?|usd|dollars?|pounds?))?)) back\b/giu;
+
 /** `lookupOrder_by-id` → `lookup`, `order`, `by`, `id`; stems, lower case. */
 export function wordsOf(text: string): string[] {
   const parts =
     text
-      .replaceAll(/\bmoney back\b/giu, 'refund')
+      .replaceAll(MONEY_BACK, '$1 refund')
       .replaceAll(/([a-z\d])([A-Z])/gu, '$1 $2')
       .toLowerCase()
       .match(/[\p{L}\p{N}]+/gu) ?? [];
