@@ -6,6 +6,7 @@ import type { Trace } from '../tracing/types.ts';
 import { replayList } from '../snapshot/replay.ts';
 import { stateOf } from '../snapshot/run-state.ts';
 import { copyRecord } from '../state/copy.ts';
+import { publicView } from '../state/public-view.ts';
 
 /** What an error that leaves a run carries: made when somebody asks, from the record as it was at the failure. */
 export function errorDetails(
@@ -14,15 +15,18 @@ export function errorDetails(
   trace: Trace | undefined,
 ): { readonly runData: () => RunErrorDetails; readonly state: () => RunState } {
   return {
-    runData: () => ({
-      input: frozen.input,
-      newItems: frozen.sessionItems,
-      rawResponses: frozen.modelResponses,
-      lastAgent: frozen.currentAgent,
-      context,
-      traceId: trace?.traceId,
-      toInputList: () => replayList(frozen),
-    }),
+    runData: () => {
+      const { newItems, rawResponses } = publicView(frozen);
+      return {
+        input: frozen.input,
+        newItems,
+        rawResponses,
+        lastAgent: frozen.currentAgent,
+        context,
+        traceId: trace?.traceId,
+        toInputList: () => replayList(frozen),
+      };
+    },
     state: () => stateOf(copyRecord(frozen)),
   };
 }

@@ -1,5 +1,6 @@
 import type { MessageOutputItem, RunItem } from '../items/items.ts';
-import type { ProcessedResponse, StateRecord, Step } from '../state/record.ts';
+import type { ModelResponse } from '../models/model.ts';
+import type { StateRecord, Step } from '../state/record.ts';
 import type { RunEnv } from './env.ts';
 import { MaxTurnsExceededError, UserError } from '../base/errors.ts';
 import { resolveOutput } from '../agent/output.ts';
@@ -15,6 +16,7 @@ import { planResume } from './turn/plan.ts';
 import { collectTools, prepareCall } from './turn/prepare.ts';
 import { keepFinished, publish, publishMessage } from './turn/publish.ts';
 import { receive } from './turn/receive.ts';
+import type { Received } from './turn/receive.ts';
 import { settle } from './turn/settle.ts';
 
 /**
@@ -106,14 +108,8 @@ async function freshTurn(record: StateRecord, env: RunEnv): Promise<Decided> {
     env.control.throwIfAborted();
     asked = true;
     const response = await callForTurn(prepared, record, env);
-    const { plan, processed } = await receive(response, prepared, record, env);
-    const undo = beginPass(record, response, processed);
-    const pass = new Pass(record, processed, plan.calls, { fresh: true, dropped: plan.dropped });
-    return await work(pass, prepared.table, env).catch((error: unknown) => {
-      // Without local work nothing would be done twice: the state stays at the end of the turn before.
-      if (plan.calls.length === 0) undo();
-      throw error;
-    });
+    const received = await receive(response, prepared, record, env);
+    return await freshPass(record, response, received, prepared.table, env);
   } catch (error) {
     if (!asked) record.currentTurn -= 1;
     throw error;
@@ -121,22 +117,32 @@ async function freshTurn(record: StateRecord, env: RunEnv): Promise<Decided> {
 }
 
 /** From here on whatever cuts the turn leaves it as an interrupted one, whose model call is not repeated (STATE-139). */
-function beginPass(
+async function freshPass(
   record: StateRecord,
-  response: StateRecord['modelResponses'][number],
-  processed: ProcessedResponse,
-): () => void {
+  response: ModelResponse,
+  { plan, processed }: Received,
+  tools: ToolTable,
+  env: RunEnv,
+): Promise<Decided> {
   const { step, processed: before } = record;
   record.modelResponses.push(response);
   record.generatedItems.push(...processed.newItems);
   record.processed = processed;
   record.step = { type: 'interruption', interruptions: [], responseAccepted: false, llmEndHooksStarted: true };
-  return () => {
-    record.modelResponses.pop();
-    record.generatedItems.length -= processed.newItems.length;
-    record.processed = before;
-    record.step = step;
-  };
+  const pass = new Pass(record, processed, plan.calls, { fresh: true, dropped: plan.dropped });
+  try {
+    return await work(pass, tools, env);
+  } catch (error) {
+    const kept = await keepFinished(pass, env);
+    // Without local work nothing would be done twice: the next segment asks the model again, behind what was kept.
+    if (plan.calls.length === 0) {
+      record.generatedItems.splice(pass.start, processed.newItems.length, ...kept);
+      if (kept.length === 0) record.modelResponses.pop();
+      record.processed = kept.length === 0 ? before : processed;
+      record.step = kept.length === 0 ? step : { type: 'run_again' };
+    }
+    throw error;
+  }
 }
 
 /** The interrupted turn, against the tools of today; what the ledger knows as finished is not run again (STATE §8.2). */
@@ -174,16 +180,11 @@ function warnUndecided(before: number, after: number, pass: Pass, env: RunEnv): 
 async function work(pass: Pass, tools: ToolTable, env: RunEnv): Promise<Decided> {
   const { agent, record } = pass;
   const output = resolveOutput(agent);
-  try {
-    await executeCalls(pass, env);
-    env.control.throwIfAborted();
-    const { step, message } = await settle(pass, tools, output, env);
-    if (step.type === 'final_output') await endHooks(record, step.output, env);
-    return { step, pass, message };
-  } catch (error) {
-    await keepFinished(pass, env);
-    throw error;
-  }
+  await executeCalls(pass, env);
+  env.control.throwIfAborted();
+  const { step, message } = await settle(pass, tools, output, env);
+  if (step.type === 'final_output') await endHooks(record, step.output, env);
+  return { step, pass, message };
 }
 
 /**

@@ -13,6 +13,7 @@ import { defineInspect } from '../base/inspect.ts';
 import { replayList } from '../snapshot/replay.ts';
 import { stateOf } from '../snapshot/run-state.ts';
 import { copyRecord } from '../state/copy.ts';
+import { publicView } from '../state/public-view.ts';
 
 /** What all results share; also the type of a helper that takes any result. */
 export interface RunResultBase<out C = unknown, out O = unknown> {
@@ -78,11 +79,11 @@ export abstract class ResultView {
   }
 
   get newItems(): readonly RunItem[] {
-    return this.record.sessionItems;
+    return publicView(this.record).newItems;
   }
 
   get rawResponses(): readonly ModelResponse[] {
-    return this.record.modelResponses;
+    return publicView(this.record).rawResponses;
   }
 
   get lastAgent(): AnyAgent {
@@ -90,7 +91,7 @@ export abstract class ResultView {
   }
 
   get lastResponseId(): string | undefined {
-    return this.record.modelResponses.at(-1)?.responseId;
+    return this.rawResponses.at(-1)?.responseId;
   }
 
   get context(): RunContext {

@@ -2,6 +2,7 @@ import { UserError } from '../base/errors.ts';
 import { inputToList } from '../items/convert.ts';
 import { itemsToInput } from '../items/items.ts';
 import type { AgentInputItem } from '../items/items.ts';
+import { publicView } from '../state/public-view.ts';
 import type { StateRecord } from '../state/record.ts';
 
 /**
@@ -13,6 +14,7 @@ import type { StateRecord } from '../state/record.ts';
 export function replayList(record: StateRecord, mode: unknown = 'preserve_all'): AgentInputItem[] {
   if (mode !== 'preserve_all' && mode !== 'normalized')
     throw new UserError("toInputList: the option `mode` takes 'preserve_all' or 'normalized'.");
-  const items = mode === 'normalized' ? record.generatedItems : record.sessionItems;
+  const { newItems, replayed } = publicView(record);
+  const items = mode === 'normalized' ? replayed : newItems;
   return [...inputToList(record.input), ...itemsToInput(items, { reasoningIds: record.reasoningItemIdPolicy })];
 }

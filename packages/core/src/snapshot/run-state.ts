@@ -11,6 +11,7 @@ import { applyDecision } from '../state/decide.ts';
 import type { ApproveOptions, Decision, DecisionRecord, RejectOptions, ToolApprovalItem } from '../state/decisions.ts';
 import { nextStepOf } from '../state/next-step.ts';
 import type { NextStep } from '../state/next-step.ts';
+import { publicView } from '../state/public-view.ts';
 import type { StateRecord } from '../state/record.ts';
 import { copyPlain, detach, parseText, stringify } from './json.ts';
 import { replayList } from './replay.ts';
@@ -183,7 +184,7 @@ export class RunState<out C = unknown, out O = unknown> {
 
   /** What the run did so far, for whoever has to decide. */
   get newItems(): readonly RunItem[] {
-    return this[internal].sessionItems.slice();
+    return publicView(this[internal]).newItems.slice();
   }
 
   /** The conversation so far, as the result's. */

@@ -1,5 +1,5 @@
 import type { PlannedFunctionCall } from './plan.ts';
-import { RunAbortedError } from '../../base/errors.ts';
+import { RunAbortedError, ToolCallError } from '../../base/errors.ts';
 import { getLogger } from '../../base/logger.ts';
 
 /** How long a failing batch waits for siblings that were told to stop, and for those that only have to commit (RUN-512). */
@@ -168,5 +168,6 @@ function compare(a: readonly number[], b: readonly number[]): number {
 
 function severity(error: unknown): number {
   if (error instanceof RunAbortedError) return 0;
-  return (error as { name?: unknown } | null | undefined)?.name === 'AbortError' ? 2 : 1;
+  const thrown = error instanceof ToolCallError ? error.cause : error;
+  return (thrown as { name?: unknown } | null | undefined)?.name === 'AbortError' ? 2 : 1;
 }

@@ -50,10 +50,11 @@ export function publishMessage(message: MessageOutputItem, record: StateRecord, 
 
 /**
  * A fresh turn failed after some of its calls had ended: their pairs are kept, so that nothing that was done is lost
- * (RUN-509). Kept are calls with an output, completed work of the provider, and the reasoning directly before what is kept.
+ * (RUN-509). Kept are calls with an output, completed work of the provider, and the reasoning directly before what is kept;
+ * nothing when the run was aborted.
  */
-export async function keepFinished(pass: Pass, env: RunEnv): Promise<void> {
-  if (!pass.fresh || env.control.error) return;
+export async function keepFinished(pass: Pass, env: RunEnv): Promise<readonly RunItem[]> {
+  if (env.control.error) return [];
   const outputs = pass.record.generatedItems
     .slice(pass.start)
     .filter((item) => item.type === 'tool_call_output_item' && !pass.processed.newItems.includes(item));
@@ -68,7 +69,7 @@ export async function keepFinished(pass: Pass, env: RunEnv): Promise<void> {
     }
   }
   kept.push(...outputs);
-  if (kept.length === 0) return;
+  if (kept.length === 0) return kept;
   const position = pass.record.sessionItems.length;
   pass.record.sessionItems.push(...kept);
   announce(outputs, position + kept.length - outputs.length, env);
@@ -77,13 +78,14 @@ export async function keepFinished(pass: Pass, env: RunEnv): Promise<void> {
     await env.session?.writeTurn(kept, {
       responseId: pass.response.responseId,
       store: env.storeSetting,
-      hasLocalToolOutputs: true,
+      hasLocalToolOutputs: outputs.length > 0,
     });
   } catch {
     getLogger().error(
       'What a failed turn had finished could not be stored in the session; the state keeps it for a resume.',
     );
   }
+  return kept;
 }
 
 function isFinished(item: RunItem, done: ReadonlySet<string | undefined>): boolean {
