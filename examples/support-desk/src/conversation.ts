@@ -8,18 +8,22 @@ import type { Terminal } from './terminal.ts';
 import { dim } from './text.ts';
 
 /**
- * A conversation until the person leaves. Between two inputs nothing is held in memory: a run that waits or failed is
- * read from its file, so leaving and coming back is the same as staying.
+ * A conversation until the person leaves. Between two inputs nothing of a run is held in memory: one that waits or failed
+ * is read from its file, so leaving and coming back is the same as staying.
  */
 export async function converse(desk: Desk, terminal: Terminal): Promise<void> {
   await greet(desk, terminal);
+  // Nothing that failed is tried again unless the person says so: what fails each time would go round for ever.
+  let failed = false;
   for (;;) {
-    const input = await nextInput(desk, terminal);
+    const input = await nextInput(desk, terminal, failed);
     if (input === undefined) break;
     if (input === '') continue;
     try {
       await terminal.work((signal) => takeTurn(desk, input, (text) => terminal.write(text), signal));
+      failed = false;
     } catch (error) {
+      failed = true;
       terminal.write(`\n${explain(error)}\n`);
     }
     terminal.write('\n');
@@ -28,12 +32,17 @@ export async function converse(desk: Desk, terminal: Terminal): Promise<void> {
 }
 
 /** What the person says, or the unfinished run with what they decided; `undefined` when they left. */
-async function nextInput(desk: Desk, terminal: Terminal): Promise<string | RunState | undefined> {
+async function nextInput(desk: Desk, terminal: Terminal, failed: boolean): Promise<string | RunState | undefined> {
   const unfinished = await readUnfinished(desk, terminal);
   if (unfinished === undefined) return terminal.ask('You: ');
-  if (unfinished.status === 'interrupted') return (await decide(unfinished, terminal)) ? unfinished : undefined;
-  const line = await terminal.ask('The last request is not finished. Enter tries again, or say something else: ');
-  return line === '' ? unfinished : line;
+  if (failed || unfinished.interruptions.length === 0) {
+    const line = await terminal.ask(
+      'The last request is not finished. Enter tries again, drop gives it up, or say something else: ',
+    );
+    if (line === 'drop') desk.folder.dropRun();
+    if (line !== '') return line === 'drop' ? '' : line;
+  }
+  return (await decide(unfinished, terminal)) ? unfinished : undefined;
 }
 
 async function readUnfinished(desk: Desk, terminal: Terminal): Promise<RunState | undefined> {

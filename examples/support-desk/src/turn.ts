@@ -21,6 +21,8 @@ export async function takeTurn(
     ...model,
     session,
     signal,
+    // What was started when a run failed may have happened: a person says what became of it.
+    onInDoubt: 'interrupt',
     workflowName: 'Support desk',
     groupId: session.sessionId,
   });

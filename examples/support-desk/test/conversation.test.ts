@@ -1,7 +1,8 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { OfflineModel, ScriptedModel } from '@agents/core/testing';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { Agent, tool } from '@agents/core';
+import { OfflineModel, ScriptedModel, toolCall } from '@agents/core/testing';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { converse } from '../src/conversation.ts';
 import { openDesk } from '../src/desk.ts';
 import type { Desk } from '../src/desk.ts';
@@ -28,8 +29,16 @@ class FakeTerminal implements Terminal {
     this.text += text;
   }
 
+  #working = new AbortController();
+
   work<T>(task: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    return task(new AbortController().signal);
+    this.#working = new AbortController();
+    return task(this.#working.signal);
+  }
+
+  /** Ctrl-C while the desk works. */
+  stop(): void {
+    this.#working.abort();
   }
 
   close(): void {}
@@ -178,4 +187,93 @@ test('what a model writes cannot move the cursor of who approves it', async () =
   // oxlint-disable-next-line no-control-regex
   expect(text).not.toMatch(/[\u001b\u202e]/);
   expect(text).toContain('orderId  1042�[1A�');
+});
+
+describe('a call that was started, and whose end nobody saw', () => {
+  /** Payments over a line that is slow: the person stops the first attempt, `failures` more break down. */
+  function slowPayments(needsApproval: boolean, failures = 0) {
+    const attempts: string[] = [];
+    const pay = tool({
+      name: 'pay',
+      needsApproval,
+      failureErrorFunction: null,
+      execute: async (_args, ctx) => {
+        attempts.push(ctx.idempotencyKey);
+        if (attempts.length === 1) {
+          await new Promise((_resolve, reject) => {
+            ctx.signal.addEventListener('abort', () => reject(ctx.signal.reason as Error));
+            kit.terminal?.stop();
+          });
+        }
+        if (attempts.length <= 1 + failures) throw new Error('The line is dead.');
+        return 'paid';
+      },
+    });
+    const kit = {
+      attempts,
+      agent: new Agent({ name: 'Desk', tools: [pay] }),
+      model: new ScriptedModel([toolCall('pay', { amount: 5 }), 'All is well.', 'Hello.']),
+      terminal: undefined as FakeTerminal | undefined,
+      async visit(path: string, answers: string[]): Promise<string> {
+        await using desk = await openDesk(path, { model: kit.model });
+        const terminal = new FakeTerminal(answers);
+        kit.terminal = terminal;
+        await converse({ ...desk, agent: kit.agent }, terminal);
+        return terminal.text;
+      },
+    };
+    return kit;
+  }
+
+  const doubt = 'pay was started, and nobody saw it end. It may have happened:\n    amount  5\n';
+
+  test.each([true, false])('is asked about, and then called again under its key (approval: %s)', async (approval) => {
+    const kit = slowPayments(approval);
+    const text = await kit.visit(temporaryFolder(), ['Pay', ...(approval ? ['y'] : []), '', 'y', 'again']);
+    expect(text).toContain('Stopped.');
+    expect(text).toContain(doubt);
+    expect(text.match(/Approve\?/g)?.length ?? 0).toBe(approval ? 1 : 0);
+    expect(text).toContain('Please answer done, again or n');
+    expect(text).toContain('← paid');
+    expect(kit.attempts).toHaveLength(2);
+    expect(new Set(kit.attempts).size).toBe(1);
+  });
+
+  test('is not called again when it happened, nor when it shall not: also in a later visit', async () => {
+    for (const [answers, told] of [
+      [['done', 'receipt 7'], '← receipt 7'],
+      [['done receipt 7'], '← receipt 7'],
+      [['done', ''], '← It is done.'],
+      [['n'], '← It did not happen.'],
+    ] as const) {
+      const path = temporaryFolder();
+      const kit = slowPayments(true);
+      await kit.visit(path, ['Pay', 'y']);
+      const text = await kit.visit(path, [...answers]);
+      expect(text).toContain(doubt);
+      expect(text).toContain(told);
+      expect(text).toContain('Desk: All is well.');
+      expect(kit.attempts).toHaveLength(1);
+    }
+  });
+
+  test.each([true, false])('comes back to the person each time, who may drop it (approval: %s)', async (approval) => {
+    const path = temporaryFolder();
+    const kit = slowPayments(approval, 2);
+    const text = await kit.visit(path, ['Pay', ...(approval ? ['y'] : []), '', 'again', '', 'again', 'drop']);
+    expect(text.match(/The line is dead\./g)).toHaveLength(2);
+    expect(text.match(/Enter tries again, drop gives it up/g)).toHaveLength(3);
+    expect(kit.attempts).toHaveLength(3);
+    expect(existsSync(new DeskFolder(path).unfinishedRun)).toBe(false);
+    expect(text).toMatch(/drop\nYou: /);
+  });
+});
+
+test('a run that can never go on is tried once for each time the person says so', async () => {
+  const path = temporaryFolder();
+  const call = toolCall('refund_order', { orderId: '1042', amount: 1, reason: null });
+  await visit(path, ['Refund'], undefined, { model: new ScriptedModel([call]) });
+  const dead = new ScriptedModel([]);
+  const text = await visit(path, ['y', '', 'drop'], undefined, { model: dead });
+  expect(text.match(/Enter tries again/g)).toHaveLength(2);
 });
