@@ -183,8 +183,11 @@ describe('text becomes a value', () => {
 
   test('the span tells details only where data may stand [TOOL-O8]', () => {
     const error = new ModelBehaviorError('why');
-    expect(outputSpanError(error, true)).toEqual({ message: 'Invalid JSON provided', data: { details: 'why' } });
-    expect(outputSpanError(error, false)).toEqual({ message: 'Invalid JSON provided', data: {} });
+    expect(outputSpanError(error, (text) => text)).toEqual({
+      message: 'Invalid JSON provided',
+      data: { details: 'why' },
+    });
+    expect(outputSpanError(error, undefined)).toEqual({ message: 'Invalid JSON provided', data: {} });
   });
 
   test('async validation is a UserError [TOOL-O10]', () => {

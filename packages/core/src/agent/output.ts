@@ -6,6 +6,7 @@ import { AgentsError, ModelBehaviorError, UserError } from '../base/errors.ts';
 import { getLogger } from '../base/logger.ts';
 import { checkOptions, kindOf, kinds } from '../base/options.ts';
 import { spanMessages } from '../tracing/messages.ts';
+import type { TextFilter } from '../tracing/sensitive.ts';
 import { issueTexts } from './issues.ts';
 import { dropLoweredNulls, lowerOptionalMembers, nullPlan } from './null-plan.ts';
 import { copySchema, freezeDeep, isObject } from './schema-parts.ts';
@@ -58,9 +59,10 @@ export interface StructuredOutput {
 /** What the current span shows of a final output that does not fit (TOOL-O8). */
 export function outputSpanError(
   error: ModelBehaviorError,
-  includeSensitiveData: boolean,
+  show: TextFilter,
 ): { message: string; data: Record<string, string> } {
-  return { message: spanMessages.invalidJsonProvided, data: includeSensitiveData ? { details: error.message } : {} };
+  const details = show?.(error.message);
+  return { message: spanMessages.invalidJsonProvided, data: details === undefined ? {} : { details } };
 }
 
 const text: ResolvedOutput = { type: 'text' };

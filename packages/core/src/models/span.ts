@@ -4,6 +4,8 @@ import { failureToTrace } from './abort.ts';
 import { failSpan, finishItem, startItem } from '../tracing/lifecycle.ts';
 import { runInScope } from '../tracing/scope.ts';
 import { modelErrorText } from '../tracing/sensitive.ts';
+import { errorTexts } from '../tracing/span.ts';
+import type { TextFilter } from '../tracing/sensitive.ts';
 import type { Span, SpanInit } from '../tracing/types.ts';
 import type { ResponseStreamEvent } from '../items/wire.ts';
 import type { ModelRequest, ResponseMetadata, Usage } from './model.ts';
@@ -29,16 +31,22 @@ export function failModelSpan(span: Span, request: ModelRequest, stream: boolean
   if (failure === undefined) return;
   failSpan(span, {
     message: stream ? 'Error streaming response' : 'Error getting response',
-    data: { error: failureText(failure.error, showsData(request)) },
+    data: { error: failureText(failure.error, modelErrorTexts(span, request)) },
   });
 }
 
+/** What texts of a model's error go through; absent where they may show nothing. */
+export function modelErrorTexts(span: Span, request: ModelRequest): TextFilter {
+  return showsData(request) ? errorTexts(span) : undefined;
+}
+
 /** Of a failed response the provider's own words, which the error's message leaves out. */
-function failureText(error: unknown, data: boolean): string {
-  const text = modelErrorText(error, data);
-  if (!data || !(error instanceof ModelBehaviorError)) return text;
-  const { message } = (error.responseError ?? {}) as { message?: unknown };
-  return typeof message === 'string' && !text.includes(message) ? `${text} ${message}` : text;
+function failureText(error: unknown, show: TextFilter): string {
+  return modelErrorText(error, show, (text) => {
+    if (!(error instanceof ModelBehaviorError)) return text;
+    const { message } = (error.responseError ?? {}) as { message?: unknown };
+    return typeof message === 'string' && !text.includes(message) ? `${text} ${message}` : text;
+  });
 }
 
 /** `usage` of a model's span. */

@@ -5,6 +5,7 @@ import { failModelSpan, showsData, startModelSpan, streamInSpan, usageToTrace } 
 import { tracedInput } from '../models/traced-input.ts';
 import { addDetails, finishItem } from '../tracing/lifecycle.ts';
 import { runInScope } from '../tracing/scope.ts';
+import { setSensitive } from '../tracing/span.ts';
 import type { ModelCallDetails, Span } from '../tracing/types.ts';
 import { isOfficial, urlOf } from './client.ts';
 
@@ -60,7 +61,7 @@ export class ResponseSpan {
     const span = this.#span;
     if (span === undefined) return;
     span.spanData.usage = usageToTrace(usage);
-    if (showsData(this.#request)) span.spanData.response = response;
+    if (showsData(this.#request)) setSensitive(span, 'response', response);
     else if (this.#showsId && isOfficial(this.#call.client)) span.spanData.responseId = response.id;
     addDetails<'response'>(span, { responseModel: response.model, responseId: response.id });
   }

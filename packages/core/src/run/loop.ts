@@ -73,6 +73,7 @@ async function endAtLimit(record: StateRecord, env: RunEnv): Promise<StateRecord
   await env.session?.writeInput();
   if (message) await writeMessage(message, record, env);
   record.step = { type: 'final_output', output };
+  env.spans.agentOutput(output);
   if (message) publishMessage(message, record, env);
   return record;
 }
@@ -202,6 +203,7 @@ async function finishTurn({ step, pass, message }: Decided, env: RunEnv): Promis
   await writeTurn(message ? [...publication.items, message] : publication.items, pass, final, env);
   record.unrecoverable = false;
   record.step = step;
+  if (final) env.spans.agentOutput(step.output);
   if (!pass.fresh && final) publication.announce(env);
   if (message) publishMessage(message, record, env);
   return record;

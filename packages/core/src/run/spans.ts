@@ -1,5 +1,6 @@
 import type { AnyAgent } from '../agent/agent.ts';
 import type { FunctionTool } from '../agent/tool.ts';
+import type { AgentInputItem } from '../items/items.ts';
 import type { ResponseFunctionToolCall } from '../items/wire.ts';
 import type { ModelTracing, Usage } from '../models/model.ts';
 import type { StateRecord } from '../state/record.ts';
@@ -9,11 +10,13 @@ import type { ModelTimeoutError } from '../base/errors.ts';
 import { resolveOutput } from '../agent/output.ts';
 import { ModelBehaviorError, RunAbortedError, ToolTimeoutError } from '../base/errors.ts';
 import { contextInternals } from '../state/context.ts';
+import { tracedInput } from '../models/traced-input.ts';
 import { addDetails, failSpan, failSpanIfOk, finishItem, startItem } from '../tracing/lifecycle.ts';
 import { startRunTrace } from '../tracing/run-trace.ts';
 import type { RunTrace } from '../tracing/run-trace.ts';
 import { runInScope } from '../tracing/scope.ts';
-import { errorText, errorTypeOf, toolErrorText } from '../tracing/sensitive.ts';
+import { errorText, errorTypeOf, fieldOf, toolErrorText } from '../tracing/sensitive.ts';
+import type { TextFilter } from '../tracing/sensitive.ts';
 import { traceRecordOf } from '../tracing/trace-record.ts';
 
 /** Opens the trace of a segment and its task span, synchronously: a parent that is current at the call is seen. */
@@ -63,7 +66,7 @@ export class RunSpans {
   readonly #context: ReturnType<typeof contextInternals>;
   readonly #task: Span<'task'> | undefined;
   readonly #taskUsage = new Counter();
-  #agent: { readonly span: Span<'agent'>; readonly agent: AnyAgent } | undefined;
+  #agent: { readonly span: Span<'agent'>; readonly agent: AnyAgent; hasInput: boolean } | undefined;
   #turn: Span<'turn'> | undefined;
   #turnUsage = new Counter();
 
@@ -129,7 +132,7 @@ export class RunSpans {
       outputType: output.type === 'text' ? 'str' : output.request.name,
     } as const;
     const span = startItem(this.#run.span({ ...init, handoffs: [], tools: [] }, this.#task ?? this.#run.parent));
-    this.#agent = { span, agent };
+    this.#agent = { span, agent, hasInput: false };
     this.#setSpan(span);
     return span;
   }
@@ -141,6 +144,22 @@ export class RunSpans {
 
   describeAgent(tools: readonly FunctionTool<never>[]): void {
     if (this.#agent && this.#run.recording) this.#agent.span.spanData.tools = tools.map((tool) => tool.qualifiedName);
+  }
+
+  /** What the agent began with; later turns only add to it. */
+  agentInput(input: readonly AgentInputItem[]): void {
+    const at = this.#agent;
+    if (at === undefined || at.hasInput || !this.#run.recording) return;
+    at.hasInput = true;
+    const shown = this.#run.sensitive(fieldOf(at.span, 'input'), tracedInput(input));
+    if (shown !== undefined) addDetails(at.span, { input: shown });
+  }
+
+  agentOutput(output: unknown): void {
+    const span = this.#agent?.span;
+    if (span === undefined || !this.#run.recording) return;
+    const shown = this.#run.sensitive(fieldOf(span, 'finalOutput'), output);
+    if (shown !== undefined) addDetails(span, { finalOutput: shown });
   }
 
   countUsage(usage: Usage): void {
@@ -155,7 +174,7 @@ export class RunSpans {
       if ((span.type !== 'response' && span.type !== 'generation') || span.parent !== this.current) continue;
       failSpanIfOk(span, {
         message: 'Error getting response',
-        data: { error: errorText(error, this.#run.includeSensitive) },
+        data: { error: errorText(error, this.#texts(span)) },
       });
       finishItem(span);
     }
@@ -167,13 +186,14 @@ export class RunSpans {
     if (span === undefined || !this.#run.recording) return;
     failSpan(span, {
       message,
-      data: 'exception' in data ? { error: errorText(data.exception, this.#run.includeSensitive) } : data,
+      data: 'exception' in data ? { error: errorText(data.exception, this.#texts(span)) } : data,
     });
   }
 
-  /** Whether error texts may show what they are about. */
-  get includeSensitive(): boolean {
-    return this.#run.includeSensitive;
+  /** What texts of the turn's faults go through; absent where they may show nothing. */
+  get errorTexts(): TextFilter {
+    const span = this.#turn ?? this.#agent?.span;
+    return span && this.#run.recording ? this.#texts(span) : undefined;
   }
 
   startFunction(
@@ -183,21 +203,17 @@ export class RunSpans {
   ): FunctionSpan | undefined {
     if (!this.#run.recording) return undefined;
     const name = call.namespace && call.namespace !== call.name ? `${call.namespace}.${call.name}` : call.name;
-    const input = this.#run.sensitive(
-      { spanType: 'function', field: 'input', agentName: agent.name, toolName: name },
-      call.arguments,
-    );
     const parent = this.#turn ?? this.#agent?.span ?? this.#task ?? this.#run.parent;
-    const span = startItem(
-      this.#run.span(input === undefined ? { type: 'function', name } : { type: 'function', name, input }, parent),
-    );
+    const span = this.#run.span({ type: 'function', name }, parent);
+    this.#run.setSensitive(span, 'input', call.arguments);
+    startItem(span);
     addDetails(span, {
       toolCallId: call.call_id,
       toolType: 'function',
       toolDescription: tool?.description ?? '',
       agentName: agent.name,
     });
-    return new FunctionSpan(span, this.#run, agent.name);
+    return new FunctionSpan(span, this.#run, call.name);
   }
 
   /**
@@ -207,7 +223,7 @@ export class RunSpans {
   runFailed(error: unknown): void {
     if (!this.#run.recording) return;
     const stop = (span: Span): void => {
-      if (span.type === 'function') failCancelled(span, error, this.#run.includeSensitive);
+      if (span.type === 'function') failCancelled(span, error, span.spanData.name, this.#texts(span));
     };
     if (error instanceof RunAbortedError) {
       this.#run.endOpenSpans(stop);
@@ -219,7 +235,7 @@ export class RunSpans {
     addDetails(span, { errorType: errorTypeOf(error) });
     failSpanIfOk(span, {
       message: 'Error in agent run',
-      data: { error: errorText(error, this.#run.includeSensitive) },
+      data: { error: errorText(error, this.#texts(span)) },
     });
   }
 
@@ -236,18 +252,22 @@ export class RunSpans {
     this.#run.finish();
   }
 
+  #texts(span: Span<'turn'> | Span<'agent'> | Span): TextFilter {
+    return this.#run.texts(fieldOf(span, 'error'));
+  }
+
   #setSpan(span: Span<'turn'> | Span<'agent'>): void {
     this.#context.span = span as unknown as Span;
   }
 }
 
 /** A call that something else brought to its end; one that had its output already was merely cut short. */
-function failCancelled(span: Span<'function'>, error: unknown, includeSensitive: boolean): void {
+function failCancelled(span: Span<'function'>, error: unknown, toolName: string, show: TextFilter): void {
   if (span.details.outcome !== undefined) return;
   addDetails(span, { outcome: 'cancelled' });
   failSpanIfOk(span, {
     message: 'Tool execution cancelled',
-    data: { tool_name: span.spanData.name, error: toolErrorText(error, includeSensitive) },
+    data: { tool_name: toolName, error: toolErrorText(error, show) },
   });
 }
 
@@ -255,12 +275,13 @@ function failCancelled(span: Span<'function'>, error: unknown, includeSensitive:
 export class FunctionSpan {
   readonly span: Span<'function'>;
   readonly #run: RunTrace;
-  readonly #agentName: string;
+  /** As dashboards know it: without its namespace. */
+  readonly #toolName: string;
 
-  constructor(span: Span<'function'>, run: RunTrace, agentName: string) {
+  constructor(span: Span<'function'>, run: RunTrace, toolName: string) {
     this.span = span;
     this.#run = run;
-    this.#agentName = agentName;
+    this.#toolName = toolName;
   }
 
   /** Runs the call in its scope; what fails it fails the span too. `cancelled`: others had told it to stop. */
@@ -268,12 +289,12 @@ export class FunctionSpan {
     try {
       await runInScope(this.span as unknown as Span, work);
     } catch (error) {
-      if (cancelled()) failCancelled(this.span, error, this.#run.includeSensitive);
+      if (cancelled()) failCancelled(this.span, error, this.#toolName, this.#texts);
       else if (error instanceof ToolTimeoutError) this.timedOut(error, 'error');
       else
         this.#fail(
           'Error running tool',
-          { tool_name: this.span.spanData.name, error: toolErrorText(error, this.#run.includeSensitive) },
+          { tool_name: this.#toolName, error: toolErrorText(error, this.#texts) },
           'error',
         );
       throw error;
@@ -294,9 +315,9 @@ export class FunctionSpan {
     this.#set(text);
     addDetails(this.span, { approval: 'rejected', outcome: 'rejected' });
     failSpan(this.span, {
-      message: this.#run.includeSensitive ? text : 'Tool execution rejected',
+      message: this.#texts?.(text) ?? 'Tool execution rejected',
       data: {
-        tool_name: this.span.spanData.name,
+        tool_name: this.#toolName,
         error: `Tool execution for ${call.call_id} was manually rejected by user.`,
       },
     });
@@ -308,10 +329,10 @@ export class FunctionSpan {
   }
 
   /** The call failed, and its failure policy answered with a text. */
-  handledFailure(toolName: string, error: unknown, byDefault: boolean): void {
+  handledFailure(error: unknown, byDefault: boolean): void {
     this.#fail(
       'Error running tool (non-fatal)',
-      { tool_name: toolName, error: toolErrorText(error, this.#run.includeSensitive, byDefault) },
+      { tool_name: this.#toolName, error: toolErrorText(error, this.#texts, byDefault) },
       'error_handled',
       errorTypeOf(error),
     );
@@ -321,7 +342,7 @@ export class FunctionSpan {
   timedOut(error: unknown, outcome: 'error' | 'error_handled'): void {
     this.#fail(
       'Tool execution cancelled',
-      { tool_name: this.span.spanData.name, error: toolErrorText(error, this.#run.includeSensitive) },
+      { tool_name: this.#toolName, error: toolErrorText(error, this.#texts) },
       outcome,
       errorTypeOf(error),
     );
@@ -333,10 +354,10 @@ export class FunctionSpan {
   }
 
   #set(value: unknown): void {
-    const shown = this.#run.sensitive(
-      { spanType: 'function', field: 'output', agentName: this.#agentName, toolName: this.span.spanData.name },
-      value,
-    );
-    if (shown !== undefined) this.span.spanData.output = shown;
+    this.#run.setSensitive(this.span, 'output', value);
+  }
+
+  get #texts(): TextFilter {
+    return this.#run.texts(fieldOf(this.span, 'error'));
   }
 }

@@ -3,11 +3,12 @@ import { toUsage } from '../base/usage.ts';
 import type { ModelRequest, ModelResponse, ResponseMetadata } from '../models/model.ts';
 import { failureToTrace } from '../models/abort.ts';
 import { settingsToTrace } from '../models/settings.ts';
-import { showsData, startModelSpan, streamInSpan, usageToTrace } from '../models/span.ts';
+import { modelErrorTexts, showsData, startModelSpan, streamInSpan, usageToTrace } from '../models/span.ts';
 import { tracedInput } from '../models/traced-input.ts';
 import { failSpan, finishItem } from '../tracing/lifecycle.ts';
 import { runInScope } from '../tracing/scope.ts';
 import { modelErrorText } from '../tracing/sensitive.ts';
+import { setSensitive } from '../tracing/span.ts';
 import type { Span } from '../tracing/types.ts';
 
 type ModelStream = AsyncGenerator<ResponseStreamEvent, ResponseMetadata | void>;
@@ -82,7 +83,7 @@ function record(
   request: ModelRequest,
   response: { output: readonly ResponseOutputItem[]; usage: ModelResponse['usage'] },
 ): void {
-  if (showsData(request)) span.spanData.output = [...response.output];
+  if (showsData(request)) setSensitive(span, 'output', [...response.output]);
   span.spanData.usage = usageToTrace(response.usage);
 }
 
@@ -92,7 +93,7 @@ function fail(span: Span<'generation'>, request: ModelRequest, error: unknown): 
   if (failure === undefined) return;
   failSpan(span, {
     message: 'Error',
-    data: { name: nameOf(failure.error), message: modelErrorText(failure.error, showsData(request)) },
+    data: { name: nameOf(failure.error), message: modelErrorText(failure.error, modelErrorTexts(span, request)) },
   });
 }
 

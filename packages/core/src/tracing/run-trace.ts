@@ -7,12 +7,12 @@ import { isNoop, noopSpan, noopTrace } from './noop.ts';
 import { notifyResume } from './processors.ts';
 import { isDisabled, markStarted, runtime } from './runtime.ts';
 import { enterNoop, enterScope } from './scope.ts';
-import { sensitiveDefault, sensitiveValue } from './sensitive.ts';
-import type { SpanPolicy } from './sensitive.ts';
-import { spanInternals } from './span.ts';
+import { fieldOf, sensitiveDefault, sensitiveValue, textFilter } from './sensitive.ts';
+import type { SpanPolicy, TextFilter } from './sensitive.ts';
+import { setSensitive, spanInternals } from './span.ts';
 import { continues, DEFAULT_WORKFLOW } from './trace-record.ts';
 import { isRecording, LiveTrace, traceInternals } from './trace.ts';
-import type { RedactField, RunTraceOptions, Span, SpanInit, SpanType, Trace } from './types.ts';
+import type { RedactField, RunTraceOptions, Span, SpanDataMap, SpanInit, SpanType, Trace } from './types.ts';
 
 /**
  * Where the spans of a run go, decided and started synchronously (TRACE-N1, N3): a trace of its own, the one that is
@@ -55,6 +55,8 @@ export class RunTrace {
   readonly #mode: Mode;
   readonly #policy: SpanPolicy;
   #finished = false;
+  /** Spans are of another maker, which passes nothing through the run's redaction: models put nothing on theirs then. */
+  #unredacted = false;
 
   constructor(options: RunTraceOptions, workflowName: string, mode: Mode, parent: Trace | Span, owns: boolean) {
     this.parent = parent;
@@ -78,7 +80,7 @@ export class RunTrace {
   /** What the models of the run are told (TRACE-E13). */
   get modelTracing(): ModelTracing {
     if (!this.enabled) return 'disabled';
-    return this.includeSensitive ? 'enabled' : 'enabled_without_data';
+    return this.includeSensitive && !this.#unredacted ? 'enabled' : 'enabled_without_data';
   }
 
   /** A span of this run, not started. Nothing is made when nobody listens; give the data lazily where it costs. */
@@ -87,12 +89,31 @@ export class RunTrace {
     const span = runtime().provider === undefined ? spanUnder(parent, init) : createSpan(init, { parent });
     const internals = spanInternals(span as unknown as Span);
     if (internals !== undefined) internals.policy = this.#policy;
+    else if (this.#policy.redact !== undefined && !isNoop(span as unknown as Span)) this.#unredacted = true;
     return span;
   }
 
   /** A sensitive value as it may stand on a span (TRACE-E11, E15). */
   sensitive<T>(field: RedactField, value: T): T | undefined {
     return this.recording ? sensitiveValue(this.#policy, field, value) : undefined;
+  }
+
+  /** Puts a sensitive value on a span of this run, as far as it may stand there. */
+  setSensitive<K extends SpanType, F extends keyof SpanDataMap[K] & string>(
+    span: Span<K>,
+    field: F,
+    value: SpanDataMap[K][F],
+  ): void {
+    if (!this.recording || !this.includeSensitive) return;
+    const base = span as unknown as Span;
+    if (spanInternals(base) !== undefined) return setSensitive(span, field, value);
+    const shown = this.sensitive(fieldOf(base, field), value);
+    if (shown !== undefined) span.spanData[field] = shown;
+  }
+
+  /** The filter of texts for one field. */
+  texts(field: RedactField): TextFilter {
+    return textFilter(this.#policy, field);
   }
 
   /** Runs the whole segment in its scope: inside `parent`, or where nothing is traced. */

@@ -3,7 +3,7 @@ import { AgentsError } from '../base/errors.ts';
 import { className } from '../base/logger.ts';
 import { logFailure } from './log.ts';
 import { spanMessages } from './messages.ts';
-import type { RedactField, Span, SpanError } from './types.ts';
+import type { RedactField, Span, SpanError, Trace } from './types.ts';
 
 /** What the run of a span wants: how much may be seen, and the list of its open spans. */
 export interface SpanPolicy {
@@ -38,22 +38,56 @@ export function redacted<T>(policy: SpanPolicy, field: RedactField, value: T): T
   }
 }
 
+/** What a text goes through before it stands on a span, which may drop it; absent where no such text may stand there. */
+export type TextFilter = ((text: string) => string | undefined) | undefined;
+
+/** The filter of texts for one field. */
+export function textFilter(policy: SpanPolicy, field: RedactField): TextFilter {
+  if (!policy.includeSensitive) return undefined;
+  return (text) => {
+    const shown: unknown = redacted(policy, field, text);
+    return typeof shown === 'string' ? shown : undefined;
+  };
+}
+
+/** A field of a span, with the agent and the tool that it belongs to. */
+export function fieldOf(span: Span, field: string): RedactField {
+  const names: { agentName?: string; toolName?: string } = {};
+  for (let at: Span | Trace = span; at.type !== 'trace' && names.agentName === undefined; at = at.parent) {
+    if (at.type === 'agent') names.agentName = at.spanData.name;
+    else if (at.type === 'function') names.toolName ??= at.spanData.name;
+  }
+  return { spanType: span.type, field, ...names };
+}
+
 /** Text of an exception for the error of an agent or any other span. Without sensitive data nothing of it is touched. */
-export function errorText(error: unknown, includeSensitive: boolean): string {
-  if (!includeSensitive) return spanMessages.redacted;
-  return rendered(error) ?? spanMessages.unavailable;
+export function errorText(error: unknown, show: TextFilter): string {
+  return shownText(error, show, spanMessages.redacted) ?? spanMessages.unavailable;
 }
 
 /** The same for a tool's failure. `handledByDefault`: the default failure function answered, which never shows details. */
-export function toolErrorText(error: unknown, includeSensitive: boolean, handledByDefault: boolean = false): string {
-  if (!includeSensitive || handledByDefault) return spanMessages.toolRedacted;
-  return rendered(error) ?? spanMessages.unavailable;
+export function toolErrorText(error: unknown, show: TextFilter, handledByDefault: boolean = false): string {
+  const filter = handledByDefault ? undefined : show;
+  return shownText(error, filter, spanMessages.toolRedacted) ?? spanMessages.unavailable;
 }
 
-/** The same for a failed model call. */
-export function modelErrorText(error: unknown, includeSensitive: boolean): string {
-  if (!includeSensitive) return spanMessages.redacted;
-  return rendered(error) ?? `Unrenderable ${className(error)}`;
+/** The same for a failed model call. `more`: what the text leaves out. */
+export function modelErrorText(error: unknown, show: TextFilter, more: (text: string) => string = same): string {
+  return shownText(error, show, spanMessages.redacted, more) ?? `Unrenderable ${className(error)}`;
+}
+
+const same = (text: string): string => text;
+
+/** `undefined`: the exception cannot be rendered. */
+function shownText(
+  error: unknown,
+  show: TextFilter,
+  otherwise: string,
+  more: (text: string) => string = same,
+): string | undefined {
+  if (show === undefined) return otherwise;
+  const text = rendered(error);
+  return text === undefined ? undefined : (show(more(text)) ?? otherwise);
 }
 
 /** What `withSpan` records of an exception (TRACE-A5). */

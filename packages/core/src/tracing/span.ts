@@ -1,8 +1,9 @@
 import { internal } from '../base/brand.ts';
 import { log } from './log.ts';
 import { notifySpan } from './processors.ts';
-import { redacted } from './sensitive.ts';
-import type { SpanPolicy } from './sensitive.ts';
+import { passField, redactData } from './redact.ts';
+import { textFilter, fieldOf } from './sensitive.ts';
+import type { SpanPolicy, TextFilter } from './sensitive.ts';
 import { jsonSafe } from './serialize.ts';
 import { spanDataToWire } from './span-data.ts';
 import { isoTime, TraceTime } from './time.ts';
@@ -14,6 +15,8 @@ export interface SpanInternals {
   readonly time: TraceTime;
   /** What the run that the span belongs to wants; children take it over. */
   policy: SpanPolicy | undefined;
+  /** Values that went through the run's redaction, by field: they do so once. */
+  passed: Map<string, unknown> | undefined;
   /** The scope of code that runs inside, made once. */
   frame: Frame | undefined;
 }
@@ -61,6 +64,7 @@ export class LiveSpan<K extends SpanType> implements SpanOf<K> {
     this[internal] = {
       time: traceInternals(this.trace)?.time() ?? new TraceTime(),
       policy: under === undefined ? undefined : spanInternals(under)?.policy,
+      passed: undefined,
       frame: undefined,
     };
   }
@@ -77,7 +81,7 @@ export class LiveSpan<K extends SpanType> implements SpanOf<K> {
     const { time, policy } = this[internal];
     this.startTimeMs = this.#givenStart ?? time.now();
     const span = this.#asSpan();
-    redactOwn(span, policy);
+    if (policy?.redact !== undefined) redactData(span, policy, passedOf(this[internal]));
     policy?.open?.add(span);
     notifySpan('onSpanStart', span);
     return this;
@@ -92,7 +96,7 @@ export class LiveSpan<K extends SpanType> implements SpanOf<K> {
     const { time, policy } = this[internal];
     this.endTimeMs = Math.max(this.startTimeMs, time.now());
     const span = this.#asSpan();
-    redactOwn(span, policy);
+    if (policy?.redact !== undefined) redactData(span, policy, passedOf(this[internal]));
     policy?.open?.delete(span);
     if (this.trace.endTimeMs !== undefined) log.debug('A span ended after its trace.');
     notifySpan('onSpanEnd', span);
@@ -139,9 +143,27 @@ export class LiveSpan<K extends SpanType> implements SpanOf<K> {
   }
 }
 
-/** The data of custom spans is the user's own: only the user's redaction touches it (TRACE-E16). */
-function redactOwn(span: Span, policy: SpanPolicy | undefined): void {
-  if (span.type !== 'custom' || policy?.redact === undefined) return;
-  const data = redacted(policy, { spanType: 'custom', field: 'data' }, span.spanData.data);
-  span.spanData.data = typeof data === 'object' && data !== null ? data : {};
+function passedOf(internals: SpanInternals): Map<string, unknown> {
+  return (internals.passed ??= new Map());
+}
+
+/** Puts a sensitive value on a span, as far as its run shows it (TRACE-E15). What its maker gave at its creation needs no call. */
+export function setSensitive<K extends SpanType, F extends keyof SpanDataMap[K] & string>(
+  span: Span<K>,
+  field: F,
+  value: SpanDataMap[K][F],
+): void {
+  const base = span as unknown as Span;
+  const internals = spanInternals(base);
+  const shown =
+    internals?.policy?.redact === undefined
+      ? value
+      : (passField(base, internals.policy, passedOf(internals), field, value) as SpanDataMap[K][F] | undefined);
+  if (shown !== undefined) span.spanData[field] = shown;
+}
+
+/** The filter for texts of a span's error, where its run shows data at all. */
+export function errorTexts(span: Span): TextFilter {
+  const policy = spanInternals(span)?.policy;
+  return policy?.redact === undefined ? (text) => text : textFilter(policy, fieldOf(span, 'error'));
 }

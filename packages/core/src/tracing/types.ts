@@ -224,6 +224,10 @@ export interface RunTraceOptions {
 }
 export interface RedactField {
   readonly spanType: SpanType;
+  /**
+   * Member of the span's data or details: `input`, `output`, `response`, `finalOutput`, `modelConfig.metadata`, `metadata`,
+   * `data` of custom spans; `error` for texts of errors, `error.data` for what an error had besides.
+   */
   readonly field: string;
   readonly agentName?: string | undefined;
   readonly toolName?: string | undefined;

@@ -6,7 +6,7 @@ import { log, logFailure } from './log.ts';
 import { isNoop } from './noop.ts';
 import { isDisabled } from './runtime.ts';
 import { currentFrame, runInScope } from './scope.ts';
-import { redacted, sensitiveDefault, spanErrorOf } from './sensitive.ts';
+import { fieldOf, redacted, sensitiveDefault, spanErrorOf, textFilter } from './sensitive.ts';
 import { spanInternals } from './span.ts';
 import { traceInternals } from './trace.ts';
 import type { Span, SpanInit, SpanOptions, SpanType, Trace, TraceOptions } from './types.ts';
@@ -99,8 +99,14 @@ function recordFailure(span: Span, error: unknown): void {
   const policy = spanInternals(span)?.policy;
   const spanError = spanErrorOf(error, policy?.includeSensitive ?? sensitiveDefault());
   if (policy?.redact === undefined || !policy.includeSensitive) return failSpanIfOk(span, spanError);
-  const message: unknown = redacted(policy, { spanType: span.type, field: 'error' }, spanError.message);
-  failSpanIfOk(span, typeof message === 'string' ? { ...spanError, message } : spanErrorOf(error, false));
+  const message = textFilter(policy, fieldOf(span, 'error'))?.(spanError.message);
+  if (message === undefined) return failSpanIfOk(span, spanErrorOf(error, false));
+  const data: unknown = redacted(policy, fieldOf(span, 'error.data'), spanError.data);
+  failSpanIfOk(span, { message, ...(isRecord(data) ? { data } : undefined) });
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
 }
 
 /** Runs `fn` inside `at` and calls `done` once it is really over: its promise, its generator, the work of its value. */

@@ -192,7 +192,7 @@ class CallRun {
     const { failure } = done;
     if (failure === undefined) return done.output;
     if (failure.handledBy === 'timeout') span?.timedOut(failure.error, 'error_handled');
-    else span?.handledFailure(tool.name, failure.error, failure.handledBy === 'default');
+    else span?.handledFailure(failure.error, failure.handledBy === 'default');
     return failure.handledBy === 'default'
       ? await exceptionText(this.#env, this.#call.call, String(done.output), failure.error)
       : done.output;

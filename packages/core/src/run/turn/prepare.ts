@@ -42,6 +42,7 @@ export async function prepareCall(record: StateRecord, env: RunEnv): Promise<Pre
   const { context, control } = env;
   const turnInput = env.modelInput.next(record);
   contextInternals(context).turnInput = turnInput;
+  env.spans.agentInput(turnInput);
   if (env.startHooksDue) {
     env.startHooksDue = false;
     await callHooks(

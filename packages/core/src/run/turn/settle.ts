@@ -156,7 +156,7 @@ function parsed(text: string, output: Extract<ResolvedOutput, { type: 'schema' }
     return { type: 'output', value: output.parse(text) };
   } catch (error) {
     if (!(error instanceof ModelBehaviorError)) throw error;
-    const { message, data } = outputSpanError(error, spans.includeSensitive);
+    const { message, data } = outputSpanError(error, spans.errorTexts);
     spans.fail(message, data);
     return fails({
       kind: 'invalidFinalOutput',
