@@ -253,6 +253,31 @@ bothForms((run, form) => {
       expect(vi.getTimerCount()).toBe(0);
     });
 
+    it('waits for each kind of sibling as long as it may take, not for one because of the other [TOOL-X6]', async () => {
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+      const hooks: RunOptions['hooks'] = { onToolEnd: () => wait(5000) };
+      const tidy = tool({
+        name: 'c',
+        execute: async (_args, { signal }) => {
+          await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+          await wait(150);
+        },
+      });
+      let settled = false;
+      const tools = [failing('a', 5), tool({ name: 'b', execute: () => 1 }), tidy];
+      const outcome = rejection(run(agentOf(tools), 'hi', { hooks })).finally(() => (settled = true));
+      await idle();
+      await vi.advanceTimersByTimeAsync(5);
+      await idle();
+      await vi.advanceTimersByTimeAsync(149);
+      await idle();
+      expect(settled).toBe(false);
+      await vi.advanceTimersByTimeAsync(1);
+      await idle();
+      expect(settled).toBe(true);
+      await outcome;
+    });
+
     it('takes nothing of a cancelled sibling: no failure function, no end hook, no output; late errors are no rejections [TOOL-X7]', async () => {
       const records: string[] = [];
       configureLogging({ level: 'debug', sink: ({ level, message }) => void records.push(`${level}: ${message}`) });
@@ -364,7 +389,10 @@ bothForms((run, form) => {
       expect(outputsIn(state.toInputList())).toEqual(['b 1']);
       fails = false;
       const again = await rejection(run(agent, state, { hooks }));
-      expect(again).toMatchObject({ code: 'call_executed_uncommitted', message: expect.stringContaining('a') });
+      expect(again).toMatchObject({
+        code: 'call_executed_uncommitted',
+        message: expect.stringMatching(/already executed, but .* output was not committed/),
+      });
       expect(bodies).toBe(1);
     });
 

@@ -140,7 +140,11 @@ export class ToolContext<out C = unknown> extends RunContext<C> {
     this.attempt = call.attempt ?? 1;
   }
 
-  /** Fires on cancel, failure of a sibling and abort of the run; `signal.reason` tells which. */
+  /**
+   * Fires on timeout, failure of a sibling, cancel and abort of the run; `signal.reason` tells which. A promise cannot be
+   * killed: hand the signal to what you wait for (`fetch(url, { signal })`), else that goes on when the run has ended. A run
+   * waits for calls that were told to stop, but only a moment (250 ms), and takes nothing of them.
+   */
   get signal(): AbortSignal {
     const call = callOf(this);
     if (typeof call.signal === 'function') call.signal = call.signal();

@@ -17,6 +17,7 @@ import {
 } from '../../items/items.ts';
 import type { RunItem } from '../../items/items.ts';
 import { lookupKeyOf } from '../../state/identity.ts';
+import { jsonToolName, jsonToolOf } from './json-tool.ts';
 
 /** The tools that the model was offered, or would be today. */
 export type ToolTable = ReadonlyMap<string, FunctionTool<never>>;
@@ -89,16 +90,22 @@ export function withoutRepeats(classified: Classified, repeats: ReadonlySet<Func
   return { ...classified, items, calls: classified.calls.filter((call) => !repeats.has(call)) };
 }
 
-function find(call: ResponseFunctionToolCall, tools: ToolTable): FunctionTool<never> | undefined {
-  return call.namespace ? undefined : tools.get(call.name);
+/** The tool that a call means; one with a namespace never means a tool without. */
+export function findTool(
+  call: ResponseFunctionToolCall,
+  agent: AnyAgent,
+  tools: ToolTable,
+): FunctionTool<never> | undefined {
+  if (call.namespace) return undefined;
+  return tools.get(call.name) ?? (call.name === jsonToolName ? jsonToolOf(agent) : undefined);
 }
 
 function functionCall(item: ToolCallItem, call: ResponseFunctionToolCall, tools: ToolTable): FunctionCall {
-  return { call, item, tool: find(call, tools), lookupKey: lookupKeyOf(call) };
+  return { call, item, tool: findTool(call, item.agent, tools), lookupKey: lookupKeyOf(call) };
 }
 
 function callItem(agent: AnyAgent, call: ResponseFunctionToolCall, tools: ToolTable): ToolCallItem {
-  const tool = find(call, tools);
+  const tool = findTool(call, agent, tools);
   return new ToolCallItem(agent, call, {
     title: tool?.title,
     description: tool?.description || undefined,

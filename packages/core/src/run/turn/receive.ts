@@ -70,11 +70,13 @@ async function llmEnd(response: ModelResponse, record: StateRecord, env: RunEnv)
   );
 }
 
-/** One name per call, that of the wire; of the provider's tools the name of their kind. */
+/** One name per call, with its namespace; of the provider's tools the name of their kind. */
 function toolNames({ items }: Classified): string[] {
-  return items.flatMap((item) =>
-    item.type === 'tool_call_item' && item.toolName !== undefined ? [item.toolName] : [],
-  );
+  return items.flatMap((item) => {
+    if (item.type !== 'tool_call_item' || item.toolName === undefined) return [];
+    const { namespace } = item.rawItem as { namespace?: unknown };
+    return [namespace && namespace !== item.toolName ? `${namespace as string}.${item.toolName}` : item.toolName];
+  });
 }
 
 function trackUse(record: StateRecord, names: readonly string[]): void {

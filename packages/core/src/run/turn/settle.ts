@@ -1,8 +1,8 @@
 import type { AnyAgent, FunctionToolResult, ToolUseBehavior } from '../../agent/agent.ts';
 import type { ResolvedOutput } from '../../agent/output.ts';
-import type { FunctionTool } from '../../agent/tool.ts';
 import type { Step } from '../../state/record.ts';
 import type { RunEnv } from '../env.ts';
+import { findTool } from './classify.ts';
 import type { ToolTable } from './classify.ts';
 import type { Failure, HandledEnd } from './handlers.ts';
 import type { Pass } from './pass.ts';
@@ -73,7 +73,7 @@ function functionResults(pass: Pass, tools: ToolTable): FunctionToolResult[] {
     if (item.type === 'tool_call_output_item' && item.callId !== undefined) results.set(item.callId, item);
   return pass.processed.newItems.flatMap((item) => {
     if (item.type !== 'tool_call_item' || item.rawItem.type !== 'function_call') return [];
-    const tool: FunctionTool<never> | undefined = item.rawItem.namespace ? undefined : tools.get(item.rawItem.name);
+    const tool = findTool(item.rawItem, pass.agent, tools);
     const runItem = results.get(item.rawItem.call_id);
     return tool && runItem ? [{ tool, output: runItem.output, runItem }] : [];
   });
