@@ -11,6 +11,8 @@ export const project: (name: string, options?: { typeTests?: boolean }) => UserW
     ssr: { resolve: { conditions: ['source'] } },
     test: {
       name,
+      // Files share a worker's modules: starting each anew took longer than most tests. A test that changes the process puts it back.
+      isolate: false,
       include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
       typecheck: {
         enabled: typeTests,
