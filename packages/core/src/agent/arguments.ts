@@ -116,6 +116,12 @@ export function parseArguments(toolName: string, parameters: Parameters, argumen
   return { ...unusable(toolName, () => issues, checked.cause), issues };
 }
 
+/** Of a call that nobody could decide: a text with half a surrogate pair cannot be told from others (STATE-102, 166). */
+export function undecidable(toolName: string): ParsedArguments {
+  const issues = 'a text has half of a surrogate pair';
+  return { ...unusable(toolName, undefined, undefined, issues), issues };
+}
+
 /** The payload and the cause stay out of the error unless logging of tool data is on. */
 function unusable(
   toolName: string,

@@ -187,6 +187,19 @@ bothForms((runForm, form) => {
     });
   });
 
+  describe(`a call that no decision can be bound to (${form})`, () => {
+    it('fails at once with a text for the model, as long as it needs one [STATE-102, STATE-166]', async () => {
+      const broken = { type: 'function_call', name: 'refund', call_id: 'c1', arguments: String.raw`{"id":"\ud83d"}` };
+      const { agent, model, effects } = desk([{ output: [broken as never] }, 'done']);
+      const result = await runForm(agent, 'go');
+      expect([result.status, effects]).toEqual(['completed', []]);
+      expect(outputsIn(model.calls[1]?.request.input ?? [])['c1']).toContain('half of a surrogate pair');
+      const free = desk([{ output: [{ ...broken, name: 'lookup' } as never] }, 'done']);
+      await runForm(free.agent, 'go');
+      expect(free.effects).toHaveLength(1);
+    });
+  });
+
   describe(`what a run does with a wrong answer (${form})`, () => {
     it('of the function that ends runs: a UserError [RUN#44, RUN-606]', async () => {
       for (const wrong of [undefined, 'yes', {}, { isFinalOutput: 1 }]) {

@@ -4,6 +4,7 @@ import type { RunEnv } from '../env.ts';
 import type { StoredDecision } from '../../state/record.ts';
 import type { Pass } from './pass.ts';
 import type { PlannedFunctionCall } from './plan.ts';
+import { undecidable } from '../../agent/arguments.ts';
 import { toolInternals } from '../../agent/tool-internals.ts';
 import { AgentsError, UserError } from '../../base/errors.ts';
 import { getLogger } from '../../base/logger.ts';
@@ -55,6 +56,9 @@ export async function gate(
   const meanwhile = storedVerdict(call, pass);
   if (meanwhile) return meanwhile;
   if (!needed) return { type: 'run', parsed };
+  // No decision could be bound to it; it would wait for ever.
+  if (call.identity === undefined && waiting === undefined)
+    return { type: 'run', parsed: undecidable(tool.qualifiedName) };
   const item =
     waiting ?? new ToolApprovalItem(pass.agent, call.call, { toolOrigin: tool.origin, lookupKey: call.lookupKey });
   return (await askProgram(call, item, pass, env)) ?? storedVerdict(call, pass) ?? { type: 'wait', item };
