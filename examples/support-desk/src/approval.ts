@@ -1,6 +1,6 @@
 import type { RunState, ToolApprovalItem } from '@agents/core';
 import type { Terminal } from './terminal.ts';
-import { bold, printable } from './text.ts';
+import { bold, oneLine } from './text.ts';
 
 /** Asks about each call that waits and writes the answers into the state; `false` when the person left. */
 export async function decide(state: RunState, terminal: Terminal): Promise<boolean> {
@@ -75,12 +75,13 @@ async function settleDoubt(state: RunState, item: ToolApprovalItem, terminal: Te
 function describeCall(item: ToolApprovalItem): string {
   const args = Object.entries(JSON.parse(item.arguments) as object).filter(([, value]) => value !== null);
   const width = Math.max(0, ...args.map(([name]) => name.length));
-  const lines = args.map(
-    ([name, value]) => `    ${name.padEnd(width)}  ${typeof value === 'string' ? value : JSON.stringify(value)}`,
-  );
-  const name = printable(item.name);
+  const lines = args.map(([name, value]) => {
+    const text = typeof value === 'string' ? value : JSON.stringify(value);
+    return `    ${oneLine(name).padEnd(width)}  ${oneLine(text)}\n`;
+  });
+  const name = oneLine(item.name);
   const what = item.inDoubt
     ? `${name} was started, and nobody saw it end. It may have happened:`
     : `The desk wants to call ${name}:`;
-  return `${bold(what)}\n${lines.map((line) => `${printable(line)}\n`).join('')}`;
+  return `${bold(what)}\n${lines.join('')}`;
 }

@@ -13,3 +13,8 @@ export function bold(text: string): string {
 export function printable(text: string): string {
   return text.replaceAll(/[^\P{C}\n]/gu, '�');
 }
+
+/** The same on one line: a line of its own would look like something else that is asked about. */
+export function oneLine(text: string): string {
+  return printable(text).replaceAll('\n', '⏎');
+}

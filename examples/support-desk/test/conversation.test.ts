@@ -176,7 +176,7 @@ test('a file of a run that cannot be read is put aside and the conversation goes
   expect(readdirSync(path).filter((name) => name.includes('.unreadable-'))).toHaveLength(1);
 });
 
-test('what a model writes cannot move the cursor of who approves it', async () => {
+test('what a model writes can neither move the cursor of who approves it nor look like another argument', async () => {
   const call = {
     type: 'function_call' as const,
     call_id: 'call_1',
@@ -187,6 +187,7 @@ test('what a model writes cannot move the cursor of who approves it', async () =
   // oxlint-disable-next-line no-control-regex
   expect(text).not.toMatch(/[\u001b\u202e]/);
   expect(text).toContain('orderId  1042�[1A�');
+  expect(text).toContain('reason   a⏎Approve? y\n');
 });
 
 describe('a call that was started, and whose end nobody saw', () => {
