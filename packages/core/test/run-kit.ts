@@ -1,4 +1,5 @@
 import type { AgentInputItem } from '../src/items/items.ts';
+import type { ResponseStreamEvent } from '../src/items/wire.ts';
 import type { Session } from '../src/sessions/contract.ts';
 import type { RunStreamEvent } from '../src/run/events.ts';
 import type { RunResult, RunResultStreaming } from '../src/run/result.ts';
@@ -26,6 +27,14 @@ export function effectTool(
       return options.result ? options.result(id) : `${name} ok`;
     },
   });
+}
+
+/** A step of a script that answers with these very items, of any kind. Calls need ids of their own. */
+export function exactly(...output: readonly object[]): { readonly events: readonly ResponseStreamEvent[] } {
+  const response = { id: 'resp', object: 'response', status: 'completed', output, usage: null };
+  return {
+    events: [{ type: 'response.completed', sequence_number: 0, response } as unknown as ResponseStreamEvent],
+  };
 }
 
 /** `u` user message, `a` assistant message without type, `m` message item, `fc`/`fco` call and output, else the type. */

@@ -1,3 +1,4 @@
+import type { RunItem } from '../../items/items.ts';
 import type { ModelResponse } from '../../models/model.ts';
 import type { ProcessedResponse, StateRecord } from '../../state/record.ts';
 import type { RunEnv } from '../env.ts';
@@ -6,7 +7,6 @@ import { AgentsError } from '../../base/errors.ts';
 import { contextInternals } from '../../state/context.ts';
 import { callHooks } from '../hooks.ts';
 import { classify } from './classify.ts';
-import type { Classified } from './classify.ts';
 import { toolNotFound } from './execute.ts';
 import { planResponse } from './plan.ts';
 import type { Plan } from './plan.ts';
@@ -33,10 +33,11 @@ export async function receive(
   }
   announce(plan.classified.items, record.sessionItems.length, env);
   await llmEnd(response, record, env);
-  const toolsUsed = toolNames(plan.classified);
-  trackUse(record, toolsUsed);
+  const { items } = plan.classified;
+  trackUse(record, items.flatMap(toolNames));
+  const toolsUsed = items.flatMap((item) => (isToolSearch(item) ? ['tool_search'] : toolNames(item)));
   const functions = plan.calls.flatMap(({ call, tool }) => (tool ? [{ call, tool: descriptor(tool) }] : []));
-  return { plan, processed: { newItems: plan.classified.items, toolsUsed, functions, foreign: {} } };
+  return { plan, processed: { newItems: items, toolsUsed, functions, foreign: {} } };
 }
 
 function understand(response: ModelResponse, prepared: PreparedCall, env: RunEnv): Plan {
@@ -71,12 +72,15 @@ async function llmEnd(response: ModelResponse, record: StateRecord, env: RunEnv)
 }
 
 /** One name per call, with its namespace; of the provider's tools the name of their kind. */
-function toolNames({ items }: Classified): string[] {
-  return items.flatMap((item) => {
-    if (item.type !== 'tool_call_item' || item.toolName === undefined) return [];
-    const { namespace } = item.rawItem as { namespace?: unknown };
-    return [namespace && namespace !== item.toolName ? `${namespace as string}.${item.toolName}` : item.toolName];
-  });
+function toolNames(item: RunItem): string[] {
+  if (item.type !== 'tool_call_item' || item.toolName === undefined) return [];
+  const { namespace } = item.rawItem as { namespace?: unknown };
+  return [namespace && namespace !== item.toolName ? `${namespace as string}.${item.toolName}` : item.toolName];
+}
+
+/** Finding tools is no use of one: a forced choice stays (RUN-408). */
+function isToolSearch({ type }: RunItem): boolean {
+  return type === 'tool_search_call_item' || type === 'tool_search_output_item';
 }
 
 function trackUse(record: StateRecord, names: readonly string[]): void {

@@ -131,10 +131,13 @@ async function messageOutput(pass: Pass, output: ResolvedOutput, env: RunEnv): P
   }
 }
 
-function answerOf({ agent, processed: { newItems }, dropped }: Pass, output: ResolvedOutput, env: RunEnv): Answer {
+function answerOf(
+  { agent, processed: { newItems, toolsUsed }, dropped }: Pass,
+  output: ResolvedOutput,
+  env: RunEnv,
+): Answer {
   const message = newItems.findLast((item) => item.type === 'message_output_item');
-  if (message === undefined && (dropped || newItems.some((item) => item.type === 'tool_call_item')))
-    return { type: 'none' };
+  if (message === undefined && (dropped || toolsUsed.length > 0)) return { type: 'none' };
   let text = '';
   for (const part of message?.rawItem.content ?? []) {
     if (part.type === 'refusal' && part.refusal) return fails({ kind: 'modelRefusal', error: refusal(part.refusal) });
