@@ -30,25 +30,23 @@ export function forgetOpenAIProvider(): void {
 
 const openaiProvider: ModelProvider = {
   async getModel(name?: string): Promise<Model> {
-    openai ??= loadOpenAIProvider();
-    try {
-      return await (await openai).getModel(name);
-    } catch (error) {
+    openai ??= loadOpenAIProvider().catch((error: unknown) => {
       openai = undefined;
       throw error;
-    }
+    });
+    return await (await openai).getModel(name);
   },
 };
 
 /** The one import that points up: core stays free of the `openai` package until a model is asked for by name. */
 async function loadOpenAIProvider(): Promise<ModelProvider> {
-  const { OpenAIProvider } = await import('../openai/index.ts').catch((cause: unknown) => {
+  const { MultiProvider } = await import('../openai/index.ts').catch((cause: unknown) => {
     throw new UserError(
       "The package 'openai' could not be loaded, which models given by name need. Install it, or give the agent a model object or the run a modelProvider.",
       { cause },
     );
   });
-  return new OpenAIProvider();
+  return new MultiProvider();
 }
 
 onReset(() => {

@@ -2,6 +2,7 @@ import { OpenAI } from 'openai';
 import type { ClientOptions } from 'openai';
 import { env } from '../base/env.ts';
 import { MissingCredentialsError } from '../base/errors.ts';
+import { clientLog } from './client-log.ts';
 
 /** Gives the client of a model, and makes it when it is first needed. */
 export type ClientSource = () => OpenAI;
@@ -15,9 +16,9 @@ export function checkClient(value: unknown): string | undefined {
 /** @throws MissingCredentialsError when there is no key, neither given nor in the environment */
 export function makeClient(options: ClientOptions): OpenAI {
   const apiKey = options.apiKey ?? env('OPENAI_API_KEY');
-  if (apiKey) return new OpenAI({ ...options, apiKey });
+  if (apiKey) return new OpenAI({ logger: clientLog, ...options, apiKey });
   const baseURL = options.baseURL ?? env('OPENAI_BASE_URL');
-  if (isLoopback(baseURL)) return new OpenAI({ ...options, apiKey: 'local' });
+  if (isLoopback(baseURL)) return new OpenAI({ logger: clientLog, ...options, apiKey: 'local' });
   throw new MissingCredentialsError(
     'No API key for the OpenAI API. Three ways on: set OPENAI_API_KEY; give the run another provider (modelProvider) or the agent a model object; or try without a model first: new OfflineModel() of @agents/core/testing.',
   );

@@ -28,6 +28,7 @@ export interface OpenAIProviderOptions {
  */
 export class OpenAIProvider implements ModelProvider, AsyncDisposable {
   readonly #client: ClientSource;
+  readonly #warned: Set<string> = new Set();
 
   constructor(options: OpenAIProviderOptions = {}) {
     const text = kinds.string;
@@ -49,7 +50,7 @@ export class OpenAIProvider implements ModelProvider, AsyncDisposable {
 
   /** The Responses model of that name; without one, of `OPENAI_DEFAULT_MODEL` or `gpt-5.6-luna`. */
   async getModel(name?: string): Promise<Model> {
-    return modelWithClient(name?.trim() || undefined, this.#client);
+    return modelWithClient(name?.trim() || undefined, this.#client, this.#warned);
   }
 
   /** Nothing is kept open over HTTP; may be called again. */

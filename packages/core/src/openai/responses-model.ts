@@ -16,6 +16,7 @@ import { buildResponsesRequest } from './request.ts';
 import { ResponseSpan } from './response-span.ts';
 import { readServerStream } from './server-stream.ts';
 import type { ServerStream, StreamObserver } from './server-stream.ts';
+import { warnOfUnsent } from './unsent-settings.ts';
 
 export interface OpenAIModelOptions {
   /** Default: that of `setOpenAIDefaults`, else one for the default key and the environment. */
@@ -36,6 +37,7 @@ export class OpenAIResponsesModel implements Model {
   /** Nobody named it: a prompt template may have another one. */
   #implicit = false;
   #client: ClientSource;
+  #warned: Set<string> = new Set();
 
   constructor(name: string, options: OpenAIModelOptions = {}) {
     checkOptions(options, { client: checkClient }, 'OpenAIResponsesModel');
@@ -46,11 +48,12 @@ export class OpenAIResponsesModel implements Model {
     this.#client = once(() => client ?? defaultClient() ?? makeClient({ apiKey: defaultApiKey() }));
   }
 
-  /** A model of a provider, whose models share one client; without a name the default one. @internal */
-  static withClient(name: string | undefined, client: ClientSource): OpenAIResponsesModel {
+  /** A model of a provider, whose models share one client and warn together; without a name the default one. @internal */
+  static withClient(name: string | undefined, client: ClientSource, warned: Set<string>): OpenAIResponsesModel {
     const model = new OpenAIResponsesModel(name ?? getDefaultModel());
     model.#implicit = name === undefined;
     model.#client = client;
+    model.#warned = warned;
     return model;
   }
 
@@ -75,6 +78,7 @@ export class OpenAIResponsesModel implements Model {
   async getResponse(request: ModelRequest): Promise<ModelResponse> {
     throwIfAborted(request.signal);
     const { body, options } = this.buildRequest(request);
+    warnOfUnsent(this.#name, request.modelSettings, this.#warned);
     const client = this.#client();
     const span = new ResponseSpan(request, { name: this.#nameFor(request), client, stream: false });
     callLog.started(body);
@@ -123,6 +127,7 @@ export class OpenAIResponsesModel implements Model {
     const { signal } = request;
     throwIfAborted(signal);
     const { body, options } = this.buildRequest(request, true);
+    warnOfUnsent(this.#name, request.modelSettings, this.#warned);
     const client = this.#client();
     const span = new ResponseSpan(request, { name: this.#nameFor(request), client, stream: true });
     let requestId: string | null | undefined;
@@ -152,8 +157,12 @@ export class OpenAIResponsesModel implements Model {
 }
 
 /** A model of a provider, whose models share one client; without a name the default one. */
-export function modelWithClient(name: string | undefined, client: ClientSource): OpenAIResponsesModel {
-  return OpenAIResponsesModel.withClient(name, client);
+export function modelWithClient(
+  name: string | undefined,
+  client: ClientSource,
+  warned: Set<string>,
+): OpenAIResponsesModel {
+  return OpenAIResponsesModel.withClient(name, client, warned);
 }
 
 interface OpenedStream {
