@@ -6,7 +6,7 @@ import type { Trace } from '../tracing/types.ts';
 import { replayList } from '../snapshot/replay.ts';
 import { stateOf } from '../snapshot/run-state.ts';
 import { copyRecord } from '../state/copy.ts';
-import { publicView } from '../state/public-view.ts';
+import { publicView, readOnly } from '../state/public-view.ts';
 
 /** What an error that leaves a run carries: made when somebody asks, from the record as it was at the failure. */
 export function errorDetails(
@@ -19,8 +19,8 @@ export function errorDetails(
       const { newItems, rawResponses } = publicView(frozen);
       return {
         input: frozen.input,
-        newItems,
-        rawResponses,
+        newItems: readOnly(newItems),
+        rawResponses: readOnly(rawResponses),
         lastAgent: frozen.currentAgent,
         context,
         traceId: trace?.traceId,

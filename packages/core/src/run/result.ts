@@ -13,7 +13,7 @@ import { defineInspect } from '../base/inspect.ts';
 import { replayList } from '../snapshot/replay.ts';
 import { stateOf } from '../snapshot/run-state.ts';
 import { copyRecord } from '../state/copy.ts';
-import { publicView } from '../state/public-view.ts';
+import { publicView, readOnly } from '../state/public-view.ts';
 
 /** What all results share; also the type of a helper that takes any result. */
 export interface RunResultBase<out C = unknown, out O = unknown> {
@@ -64,11 +64,29 @@ export interface InterruptedRunResult<C = unknown, out O = unknown> extends RunR
 
 const noInterruptions: readonly ToolApprovalItem[] = Object.freeze([]);
 
+/** A list as it is shown: copied anew only when it has grown since somebody looked. */
+class Shown<T> {
+  #source: readonly T[] | undefined;
+  #copy: readonly T[] = [];
+
+  of(source: readonly T[]): readonly T[] {
+    if (this.#source !== source || this.#copy.length !== source.length) {
+      this.#source = source;
+      this.#copy = readOnly(source);
+    }
+    return this.#copy;
+  }
+}
+
 /** The members that results of both forms read from the record of their run. */
 export abstract class ResultView {
   static {
     defineInspect<ResultView>(this, (result) => result.toString());
   }
+
+  readonly #items = new Shown<RunItem>();
+  readonly #responses = new Shown<ModelResponse>();
+  readonly #waiting = new Shown<ToolApprovalItem>();
 
   protected abstract get record(): StateRecord;
   abstract readonly trace: Trace | undefined;
@@ -79,11 +97,11 @@ export abstract class ResultView {
   }
 
   get newItems(): readonly RunItem[] {
-    return publicView(this.record).newItems;
+    return this.#items.of(publicView(this.record).newItems);
   }
 
   get rawResponses(): readonly ModelResponse[] {
-    return publicView(this.record).rawResponses;
+    return this.#responses.of(publicView(this.record).rawResponses);
   }
 
   get lastAgent(): AnyAgent {
@@ -91,7 +109,7 @@ export abstract class ResultView {
   }
 
   get lastResponseId(): string | undefined {
-    return this.rawResponses.at(-1)?.responseId;
+    return publicView(this.record).rawResponses.at(-1)?.responseId;
   }
 
   get context(): RunContext {
@@ -113,7 +131,7 @@ export abstract class ResultView {
 
   get interruptions(): readonly ToolApprovalItem[] {
     const { step } = this.record;
-    return step.type === 'interruption' ? step.interruptions : noInterruptions;
+    return step.type === 'interruption' ? this.#waiting.of(step.interruptions) : noInterruptions;
   }
 
   toInputList(options: { mode?: 'preserve_all' | 'normalized' } = {}): AgentInputItem[] {
@@ -130,17 +148,30 @@ export abstract class ResultView {
 
   /** What logs show: names and counts, no agents and no content but the final output. */
   toString(): string {
-    const { finalOutput } = this;
-    const output =
-      finalOutput === undefined
-        ? 'none'
-        : `${typeof finalOutput === 'string' ? finalOutput : JSON.stringify(finalOutput)} (${typeof finalOutput})`;
+    return [this.title, ...this.facts()].join('\n- ');
+  }
+
+  protected get title(): string {
+    return `RunResult: ${this.status}`;
+  }
+
+  protected facts(): string[] {
     return [
-      `RunResult: ${this.status}`,
-      `- last agent: ${this.lastAgent.name}`,
-      `- final output: ${output}`,
-      `- ${this.newItems.length} new item(s), ${this.rawResponses.length} raw response(s), ${this.interruptions.length} interruption(s)`,
-    ].join('\n');
+      `last agent: ${this.lastAgent.name}`,
+      `final output: ${shownOutput(this.finalOutput)}`,
+      `${this.newItems.length} new item(s), ${this.rawResponses.length} raw response(s), ${this.interruptions.length} interruption(s)`,
+    ];
+  }
+}
+
+/** With its type. A tool's value that ended the run may be anything. */
+function shownOutput(output: unknown): string {
+  if (output === undefined) return 'none';
+  if (typeof output === 'string') return `${output} (string)`;
+  try {
+    return `${JSON.stringify(output)} (${output === null ? 'null' : typeof output})`;
+  } catch {
+    return `(${typeof output})`;
   }
 }
 

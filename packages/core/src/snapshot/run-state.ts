@@ -218,7 +218,7 @@ export class RunState<out C = unknown, out O = unknown> {
 
   /** All decisions of the run so far, oldest first. */
   getDecisions(): readonly DecisionRecord[] {
-    return this[internal].decisions.slice();
+    return this[internal].decisions.map((decision) => ({ ...decision }));
   }
 }
 

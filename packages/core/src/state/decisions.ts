@@ -98,7 +98,8 @@ export class ToolApprovalItem extends RunItemBase<ToolCallWire | McpApprovalRequ
 
   /** @internal */
   constructor(agent: AnyAgent, rawItem: ToolCallWire | McpApprovalRequest, facts: ApprovalItemFacts = {}) {
-    super(agent, rawItem);
+    // What a person decided on is what runs.
+    super(agent, Object.freeze(rawItem));
     const raw = rawItem as unknown as Raw;
     const own = { name: text(raw['name']) ?? text(raw['tool_name']), namespace: text(raw['namespace']) };
     const toolName = facts.toolName ?? own.name;

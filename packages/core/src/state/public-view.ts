@@ -2,7 +2,7 @@ import type { RunItem } from '../items/items.ts';
 import type { ModelResponse } from '../models/model.ts';
 import type { StateRecord } from './record.ts';
 
-/** What people see of a record. */
+/** What people see of a record. Its lists may be the record's own: who hands them out takes `readOnly`. */
 export interface PublicView {
   readonly newItems: readonly RunItem[];
   readonly rawResponses: readonly ModelResponse[];
@@ -40,6 +40,11 @@ export function publicView(record: StateRecord): PublicView {
     rawResponses: modelResponses,
     replayed: [...generatedItems.slice(0, start), ...turn.filter((item) => shown.has(item))],
   };
+}
+
+/** A list that its reader cannot change, and through which nobody reaches the record (IL-070). */
+export function readOnly<T>(list: readonly T[]): readonly T[] {
+  return Object.freeze(list.slice());
 }
 
 /** In states of older writers the items of the two lists are different objects. */

@@ -41,6 +41,8 @@ export function planResponse(
   const calls: PlannedFunctionCall[] = [];
   const doubtful: string[] = [];
   classified.calls.forEach((call, index) => {
+    // What was judged is what runs: nobody can change it from here on.
+    Object.freeze(call.call);
     const row = rows[index];
     if (row === undefined || row.status === 'duplicate' || row.status === 'completed') repeats.add(call);
     else {
