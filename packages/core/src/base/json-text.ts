@@ -49,6 +49,15 @@ function endOfString(text: string, start: number): number {
   return text.length;
 }
 
+/** Whether a string's inside stands for itself: no escapes, and none of the characters that need one. */
+function isBare(text: string, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) {
+    const unit = text.charCodeAt(at);
+    if (unit === 0x5c || unit < 0x20) return false;
+  }
+  return true;
+}
+
 function parse(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
@@ -90,22 +99,31 @@ class Reader {
   }
 
   #object(depth: number): string | undefined {
-    /** By the key's value, for the order and for repeats: the member's text. */
-    const members = new Map<string, string>();
     this.#at++;
     if (this.#next('}')) return '{}';
-    do {
-      this.#skipBlanks();
-      const key = this.#string();
-      if (key === undefined || !this.#next(':')) return undefined;
-      const value = this.value(depth);
-      if (value === undefined) return undefined;
-      members.set(key.value, `${key.canonical}:${value}`);
-    } while (this.#next(','));
+    const first = this.#member(depth);
+    if (first === undefined) return undefined;
+    // Most objects of arguments have one member; then there is nothing to sort.
+    if (this.#next('}')) return `{${first.canonical}}`;
+    /** By the key's value, for the order and for repeats: the member's text. */
+    const members = new Map([[first.key, first.canonical]]);
+    while (this.#next(',')) {
+      const member = this.#member(depth);
+      if (member === undefined) return undefined;
+      members.set(member.key, member.canonical);
+    }
     if (!this.#next('}')) return undefined;
     return `{${sortedKeys([...members.keys()])
       .map((key) => members.get(key))
       .join(',')}}`;
+  }
+
+  #member(depth: number): { readonly key: string; readonly canonical: string } | undefined {
+    this.#skipBlanks();
+    const key = this.#string();
+    if (key === undefined || !this.#next(':')) return undefined;
+    const value = this.value(depth);
+    return value === undefined ? undefined : { key: key.value, canonical: `${key.canonical}:${value}` };
   }
 
   #array(depth: number): string | undefined {
@@ -122,14 +140,17 @@ class Reader {
 
   /** The end of a string is searched by hand: a regular expression would need stack for each character. */
   #string(): { readonly value: string; readonly canonical: string } | undefined {
+    const text = this.#text;
     const start = this.#at;
-    if (this.#text[start] !== '"') return undefined;
-    this.#at = endOfString(this.#text, start);
-    const source = this.#text.slice(start, this.#at);
-    const value = parse(source);
-    if (typeof value !== 'string') return undefined;
+    if (text[start] !== '"') return undefined;
+    const end = endOfString(text, start);
+    const source = text.slice(start, end);
+    this.#at = end;
     // Without escapes the source is canonical already.
-    return { value, canonical: source.includes('\\') ? quote(value) : source };
+    if (end - start >= 2 && text[end - 1] === '"' && isBare(text, start + 1, end - 1))
+      return { value: text.slice(start + 1, end - 1), canonical: source };
+    const value = parse(source);
+    return typeof value === 'string' ? { value, canonical: quote(value) } : undefined;
   }
 
   #number(): string | undefined {

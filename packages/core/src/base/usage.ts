@@ -7,6 +7,10 @@ type InputDetails = Usage['inputTokensDetails'];
 type OutputDetails = Usage['outputTokensDetails'];
 type Counts = Readonly<Record<string, unknown>>;
 
+/** Details that have a meaning here, in both spellings. */
+const inputNames: readonly string[] = ['cachedTokens', 'cached_tokens', 'cacheWriteTokens', 'cache_write_tokens'];
+const outputNames: readonly string[] = ['reasoningTokens', 'reasoning_tokens'];
+
 /**
  * Completes partial counts; takes the wire's forms too (Responses and Chat Completions). What is missing, `null` or no
  * number counts as 0. Default: one request without tokens.
@@ -17,12 +21,7 @@ type Counts = Readonly<Record<string, unknown>>;
  */
 export function toUsage(counts?: Partial<Usage> | Record<string, unknown> | null): Usage {
   const from: Counts = isObject(counts) ? counts : {};
-  const entries = from['requestUsageEntries'] ?? from['request_usage_entries'];
-  return usageOf(
-    from['requests'] === undefined ? 1 : count(from['requests']),
-    entryOf(from),
-    Array.isArray(entries) ? entries.filter(isObject).map(entryOf) : [],
-  );
+  return usageOf(from['requests'] === undefined ? 1 : count(from['requests']), entryOf(from), entriesOf(from));
 }
 
 /**
@@ -30,8 +29,14 @@ export function toUsage(counts?: Partial<Usage> | Record<string, unknown> | null
  * request with tokens.
  */
 export function addUsage(a: Usage, b: Usage): Usage {
-  return new UsageAccumulator(a).add(b).read();
+  return new UsageAccumulator(toUsage(a)).add(b).read();
 }
+
+// One object each for what most requests have: a run keeps the usage of every one.
+const noInputDetails: InputDetails = Object.freeze({ cachedTokens: 0, cacheWriteTokens: 0 });
+const noOutputDetails: OutputDetails = Object.freeze({ reasoningTokens: 0 });
+const noEntries: readonly Entry[] = Object.freeze([]);
+const NO_USAGE: Usage = usageOf(0, entryOf({}), noEntries);
 
 /** Sums usage in place; `read` gives the total as a frozen value, the same one until something is added. */
 export class UsageAccumulator {
@@ -47,8 +52,8 @@ export class UsageAccumulator {
   #entries: Entry[];
   #stale = false;
 
-  constructor(start?: Usage) {
-    const from = start === undefined ? NO_USAGE : toUsage(start);
+  /** @param from as `toUsage` or `read` gives it */
+  constructor(from: Usage = NO_USAGE) {
     this.#total = from;
     this.#requests = from.requests;
     this.#input = from.inputTokens;
@@ -152,13 +157,19 @@ export function usageToJSON(usage: Usage): JsonObject {
 
 /** Reads what `usageToJSON` and Python write; anything else counts as no usage (no requests, no tokens). */
 export function usageFromJSON(json: unknown): Usage {
-  return isObject(json) ? toUsage({ ...json, requests: count(json['requests']) }) : NO_USAGE;
+  return isObject(json) ? usageOf(count(json['requests']), entryOf(json), entriesOf(json)) : NO_USAGE;
 }
 
-const NO_USAGE: Usage = usageOf(0, entryOf({}), []);
-
-function usageOf(requests: number, totals: Entry, entries: Entry[]): Usage {
-  return Object.freeze({ requests, ...totals, requestUsageEntries: Object.freeze(entries) });
+function usageOf(requests: number, totals: Entry, entries: readonly Entry[]): Usage {
+  return Object.freeze({
+    requests,
+    inputTokens: totals.inputTokens,
+    outputTokens: totals.outputTokens,
+    totalTokens: totals.totalTokens,
+    inputTokensDetails: totals.inputTokensDetails,
+    outputTokensDetails: totals.outputTokensDetails,
+    requestUsageEntries: Object.freeze(entries),
+  });
 }
 
 function hasTokens(usage: Usage): boolean {
@@ -180,20 +191,37 @@ function entryOf(from: Counts): Entry {
   });
 }
 
+function entriesOf(from: Counts): readonly Entry[] {
+  const entries = from['requestUsageEntries'] ?? from['request_usage_entries'];
+  return Array.isArray(entries) && entries.length > 0 ? entries.filter(isObject).map(entryOf) : noEntries;
+}
+
 // Members of the details that have no meaning here are kept under their own names.
 
 function inputDetails(value: unknown): InputDetails {
-  const { cachedTokens, cached_tokens, cacheWriteTokens, cache_write_tokens, ...others } = details(value);
-  return Object.freeze({
-    ...others,
-    cachedTokens: count(cachedTokens ?? cached_tokens),
-    cacheWriteTokens: count(cacheWriteTokens ?? cache_write_tokens),
-  });
+  const from = details(value);
+  const cachedTokens = count(from['cachedTokens'] ?? from['cached_tokens']);
+  const cacheWriteTokens = count(from['cacheWriteTokens'] ?? from['cache_write_tokens']);
+  const more = others(from, inputNames);
+  if (more === undefined && cachedTokens === 0 && cacheWriteTokens === 0) return noInputDetails;
+  return Object.freeze({ ...more, cachedTokens, cacheWriteTokens });
 }
 
 function outputDetails(value: unknown): OutputDetails {
-  const { reasoningTokens, reasoning_tokens, ...others } = details(value);
-  return Object.freeze({ ...others, reasoningTokens: count(reasoningTokens ?? reasoning_tokens) });
+  const from = details(value);
+  const reasoningTokens = count(from['reasoningTokens'] ?? from['reasoning_tokens']);
+  const more = others(from, outputNames);
+  if (more === undefined && reasoningTokens === 0) return noOutputDetails;
+  return Object.freeze({ ...more, reasoningTokens });
+}
+
+/** Mostly there are none; a snapshot reads the details of every request of a run. */
+function others(from: Counts, names: readonly string[]): Counts | undefined {
+  for (const key in from) {
+    if (!names.includes(key))
+      return Object.fromEntries(Object.entries(from).filter(([other]) => !names.includes(other)));
+  }
+  return undefined;
 }
 
 function inputDetailsToJSON({ cachedTokens, cacheWriteTokens, ...others }: InputDetails): JsonObject {

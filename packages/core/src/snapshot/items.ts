@@ -20,7 +20,7 @@ import type { JsonObject, JsonValue } from '../items/wire.ts';
 import { approvalInternals, ToolApprovalItem } from '../state/decisions.ts';
 import type { ToolLookupKey } from '../state/record.ts';
 import type { AgentGraph } from './agents.ts';
-import { isObject, own } from './json.ts';
+import { checkElementDepth, isObject, own } from './json.ts';
 import type { Json } from './json.ts';
 import { plainJson } from './plain.ts';
 
@@ -35,7 +35,7 @@ export class ItemWriter {
     this.#graph = graph;
   }
 
-  /** The item's JSON; the same object for the same item. */
+  /** The item's JSON; the same object for the same item. @throws UserError `json_too_large` */
   write(item: RunItem): JsonObject {
     let json = this.#written.get(item);
     if (json === undefined) {
@@ -45,6 +45,7 @@ export class ItemWriter {
         agent: this.#graph.ref(item.agent),
         ...factsOf(item, this.#graph),
       };
+      checkElementDepth(json);
       this.#written.set(item, json);
     }
     return json;
@@ -127,25 +128,26 @@ export class ItemReader {
     this.#waiting = waiting;
   }
 
-  /** @throws UserError `agent_identity_missing` */
+  /** @throws UserError `agent_identity_missing`, `json_too_large` */
   read(json: JsonValue | undefined): RunItem | undefined {
+    checkElementDepth(json);
     if (!isObject(json)) return this.#skip('it is no object');
-    const type = own(json, 'type');
+    const item: ItemJson = json;
+    const { type, raw_item: raw } = item;
     if (typeof type !== 'string' || type === '') return this.#skip('it has no type');
-    const raw = own(json, 'raw_item');
     if (!isObject(raw)) return this.#skip('it has no raw_item');
-    const agent = this.#agentOf(json, type);
+    const agent = this.#agentOf(item, type);
     if (agent === undefined) return this.#skip('its agent is not reachable from the given one');
-    return this.#make(type, agent, raw, json);
+    return this.#make(type, agent, raw, item);
   }
 
-  #make(type: string, agent: AnyAgent, raw: JsonObject, json: JsonObject): RunItem | undefined {
+  #make(type: string, agent: AnyAgent, raw: JsonObject, json: ItemJson): RunItem | undefined {
     switch (type) {
       case 'tool_call_item':
         return new ToolCallItem(agent, raw as never, {
-          title: text(json, 'title'),
-          description: text(json, 'description'),
-          toolOrigin: readOrigin(json, raw),
+          title: text(json.title),
+          description: text(json.description),
+          toolOrigin: readOrigin(json.tool_origin, raw),
         });
       case 'tool_call_output_item':
         return this.#makeOutput(agent, raw, json);
@@ -154,7 +156,7 @@ export class ItemReader {
       case 'handoff_output_item':
         return this.#makeHandoffOutput(agent, raw, json);
       case 'input_item':
-        return new InputItem(agent, raw as unknown as AgentInputItem, { inputId: text(json, 'input_id') ?? '' });
+        return new InputItem(agent, raw as unknown as AgentInputItem, { inputId: text(json.input_id) ?? '' });
       case 'message_output_item':
         return new MessageOutputItem(agent, message(raw) as never);
       default: {
@@ -164,46 +166,65 @@ export class ItemReader {
     }
   }
 
-  #makeOutput(agent: AnyAgent, raw: JsonObject, json: JsonObject): RunItem | undefined {
+  #makeOutput(agent: AnyAgent, raw: JsonObject, json: ItemJson): RunItem | undefined {
     if (!isValidOutput(raw)) return this.#skip('it is no valid output of a call');
-    const customData = own(json, 'custom_data');
+    const { output, custom_data: customData } = json;
     return new ToolCallOutputItem(agent, raw as never, {
-      output: own(json, 'output') ?? null,
-      toolOrigin: readOrigin(json, raw),
+      output: output ?? null,
+      toolOrigin: readOrigin(json.tool_origin, raw),
       customData: isObject(customData) ? customData : undefined,
     });
   }
 
-  #makeWaiting(agent: AnyAgent, raw: JsonObject, json: JsonObject): ToolApprovalItem {
+  #makeWaiting(agent: AnyAgent, raw: JsonObject, json: ItemJson): ToolApprovalItem {
     return new ToolApprovalItem(agent, raw as never, {
-      toolName: text(json, 'tool_name'),
-      namespace: text(json, 'tool_namespace'),
-      lookupKey: readLookupKey(own(json, 'tool_lookup_key')),
-      toolOrigin: readOrigin(json, raw),
-      allowBareNameAlias: own(json, 'allow_bare_name_alias') === true,
+      toolName: text(json.tool_name),
+      namespace: text(json.tool_namespace),
+      lookupKey: readLookupKey(json.tool_lookup_key),
+      toolOrigin: readOrigin(json.tool_origin, raw),
+      allowBareNameAlias: json.allow_bare_name_alias === true,
       inDoubt: this.#waiting.inDoubt(raw),
-      createdAt: this.#waiting.createdAt(text(raw, 'call_id') || text(raw, 'id') || ''),
+      createdAt: this.#waiting.createdAt(text(own(raw, 'call_id')) || text(own(raw, 'id')) || ''),
     });
   }
 
-  #makeHandoffOutput(agent: AnyAgent, raw: JsonObject, json: JsonObject): RunItem | undefined {
-    const sourceAgent = this.#graph.resolve(own(json, 'source_agent'));
-    const targetAgent = this.#graph.resolve(own(json, 'target_agent'));
+  #makeHandoffOutput(agent: AnyAgent, raw: JsonObject, json: ItemJson): RunItem | undefined {
+    const sourceAgent = this.#graph.resolve(json.source_agent);
+    const targetAgent = this.#graph.resolve(json.target_agent);
     if (sourceAgent === undefined || targetAgent === undefined)
       return this.#skip('an agent of its handoff is not reachable from the given one');
     return new HandoffOutputItem(agent, raw as never, { sourceAgent, targetAgent });
   }
 
-  #agentOf(json: JsonObject, type: string): AnyAgent | undefined {
-    const agent = this.#graph.resolve(own(json, 'agent'));
+  #agentOf(json: ItemJson, type: string): AnyAgent | undefined {
+    const agent = this.#graph.resolve(json.agent);
     if (agent !== undefined || type !== 'handoff_output_item') return agent;
-    return this.#graph.resolve(own(json, 'source_agent')) ?? this.#graph.resolve(own(json, 'target_agent'));
+    return this.#graph.resolve(json.source_agent) ?? this.#graph.resolve(json.target_agent);
   }
 
   #skip(reason: string): undefined {
     this.skipped.add(reason);
     return undefined;
   }
+}
+
+/** The format's own names. They are read as members, which is faster than by key: a snapshot holds items by the thousand. */
+interface ItemJson {
+  readonly type?: JsonValue;
+  readonly raw_item?: JsonValue;
+  readonly agent?: JsonValue;
+  readonly title?: JsonValue;
+  readonly description?: JsonValue;
+  readonly tool_name?: JsonValue;
+  readonly tool_namespace?: JsonValue;
+  readonly tool_lookup_key?: JsonValue;
+  readonly tool_origin?: JsonValue;
+  readonly allow_bare_name_alias?: JsonValue;
+  readonly output?: JsonValue;
+  readonly custom_data?: JsonValue;
+  readonly input_id?: JsonValue;
+  readonly source_agent?: JsonValue;
+  readonly target_agent?: JsonValue;
 }
 
 type PlainItem = new (agent: AnyAgent, rawItem: never) => RunItem;
@@ -222,17 +243,16 @@ const plainItems: ReadonlyMap<string, PlainItem> = new Map<string, PlainItem>([
 
 /** Old writers left the content of an assistant message as a string. */
 function message(raw: JsonObject): JsonObject {
-  const content = own(raw, 'content');
-  return typeof content === 'string' && own(raw, 'role') === 'assistant'
+  const { content, role } = raw as { content?: JsonValue; role?: JsonValue };
+  return typeof content === 'string' && role === 'assistant'
     ? { ...raw, content: [{ type: 'output_text', text: content, annotations: [] }] }
     : raw;
 }
 
 function isValidOutput(raw: JsonObject): boolean {
-  const output = own(raw, 'output');
-  const callId = own(raw, 'call_id');
+  const { type, output, call_id: callId } = raw as { type?: JsonValue; output?: JsonValue; call_id?: JsonValue };
   const hasCallId = typeof callId === 'string' && callId !== '';
-  switch (own(raw, 'type')) {
+  switch (type) {
     case 'function_call_output':
       return hasCallId && (typeof output === 'string' || Array.isArray(output));
     case 'computer_call_output':
@@ -247,20 +267,19 @@ function isValidOutput(raw: JsonObject): boolean {
 
 const functionOrigin: ToolOrigin = Object.freeze({ type: 'function' });
 
-function readOrigin(json: JsonObject, raw: JsonObject): ToolOrigin | undefined {
-  const origin = own(json, 'tool_origin');
+function readOrigin(origin: JsonValue | undefined, raw: JsonObject): ToolOrigin | undefined {
   if (!isObject(origin)) return undefined;
-  const agentName = text(origin, 'agent_name');
-  const agentToolName = text(origin, 'agent_tool_name');
-  const mcpServerName = text(origin, 'mcp_server_name');
-  switch (own(origin, 'type')) {
-    case 'function':
-      return functionOrigin;
+  const type = own(origin, 'type');
+  if (type === 'function') return functionOrigin;
+  const agentName = text(own(origin, 'agent_name'));
+  const agentToolName = text(own(origin, 'agent_tool_name'));
+  const mcpServerName = text(own(origin, 'mcp_server_name'));
+  switch (type) {
     case 'mcp':
       // Python does not write the name on the server; that of the call is it unless the server's tools have a prefix.
       return mcpServerName === undefined
         ? undefined
-        : { type: 'mcp', mcpServerName, mcpToolName: text(raw, 'name') ?? '' };
+        : { type: 'mcp', mcpServerName, mcpToolName: text(own(raw, 'name')) ?? '' };
     case 'agent_as_tool':
       return agentName === undefined
         ? undefined
@@ -272,15 +291,14 @@ function readOrigin(json: JsonObject, raw: JsonObject): ToolOrigin | undefined {
 
 export function readLookupKey(json: JsonValue | undefined): ToolLookupKey | undefined {
   if (!isObject(json)) return undefined;
-  const name = text(json, 'name');
+  const name = text(own(json, 'name'));
   const kind = own(json, 'kind');
   if (name === undefined) return undefined;
   if (kind === 'bare' || kind === 'deferred_top_level') return { kind, name };
-  const namespace = text(json, 'namespace');
+  const namespace = text(own(json, 'namespace'));
   return kind === 'namespaced' && namespace !== undefined ? { kind, namespace, name } : undefined;
 }
 
-function text(json: JsonObject, key: string): string | undefined {
-  const value = own(json, key);
+function text(value: JsonValue | undefined): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }

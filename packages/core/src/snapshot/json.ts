@@ -50,9 +50,30 @@ export function parseText(text: string, maxBytes: number): unknown {
   return parsed;
 }
 
-/** @throws UserError `json_too_large` */
-export function checkDepth(value: unknown): void {
-  if (typeof value === 'object' && value !== null) descend(value, maxDepth);
+/** Lists that make up most of a state. Their elements are looked at when they are made or read, each once and not per list. */
+const longLists: ReadonlySet<string> = new Set([
+  'original_input',
+  'session_items',
+  'generated_items',
+  'model_responses',
+]);
+
+/** All but the elements of the long lists. @throws UserError `json_too_large` */
+function checkDepth(state: unknown): void {
+  if (!isObject(state)) {
+    if (Array.isArray(state)) descend(state, maxDepth);
+    return;
+  }
+  for (const key in state) {
+    const member = state[key];
+    if (typeof member === 'object' && member !== null && !(longLists.has(key) && Array.isArray(member)))
+      descend(member, maxDepth - 1);
+  }
+}
+
+/** An element of one of the long lists. @throws UserError `json_too_large` */
+export function checkElementDepth(element: unknown): void {
+  if (typeof element === 'object' && element !== null) descend(element, maxDepth - 2);
 }
 
 function descend(value: object, left: number): void {
@@ -179,15 +200,23 @@ export function compact(members: Json): Json {
 export function equalJson(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
-  if (Array.isArray(a) || Array.isArray(b)) {
-    return (
-      Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((member, i) => equalJson(member, b[i]))
-    );
-  }
+  if (Array.isArray(a)) return Array.isArray(b) && equalArrays(a, b);
+  return !Array.isArray(b) && equalObjects(a as Record<string, unknown>, b as Record<string, unknown>);
+}
+
+// Without closures: those of a function are allocated at each of its calls, and a state's items are compared one by one.
+
+function equalArrays(a: readonly unknown[], b: readonly unknown[]): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (!equalJson(a[i], b[i])) return false;
+  return true;
+}
+
+function equalObjects(a: Record<string, unknown>, b: Record<string, unknown>): boolean {
   let more = 0;
   // What `b` inherits under a name equals nothing that JSON can hold.
   for (const key in a) {
-    if (!equalJson((a as Record<string, unknown>)[key], (b as Record<string, unknown>)[key])) return false;
+    if (!equalJson(a[key], b[key])) return false;
     more++;
   }
   for (const _ in b) more--;

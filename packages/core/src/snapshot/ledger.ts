@@ -4,7 +4,7 @@ import type { AgentInputItem, RunItem } from '../items/items.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
 import { approvalInternals } from '../state/decisions.ts';
 import type { ToolApprovalItem } from '../state/decisions.ts';
-import { callIdentity, completedBy, invocationOf, isInvocationType } from '../state/identity.ts';
+import { callIdentity, completedBy, invocationOf, isInvocationType, ScopeDigests } from '../state/identity.ts';
 import type { CallIdentity, InvocationType } from '../state/identity.ts';
 import type { LedgerEntry } from '../state/ledger.ts';
 import { isObject, own, setOwn } from './json.ts';
@@ -29,17 +29,13 @@ export function readRows(context: JsonObject, version: Version): LedgerEntry[] |
   const json = own(context, 'tool_invocations');
   if (json === undefined) return [];
   if (!isObject(json)) throw invalid('it must be an object');
-  return Object.entries(json).map(([callId, row]) => readRow(callId, row));
+  return Object.keys(json).map((callId) => readRow(callId, json[callId]));
 }
 
 function readRow(callId: string, row: JsonValue | undefined): LedgerEntry {
   if (callId === '') throw invalid('a call id is empty');
   if (!isObject(row)) throw invalid('a row is no object');
-  const type = own(row, 'type');
-  const approvalScope = own(row, 'approval_scope');
-  const fingerprint = own(row, 'fingerprint');
-  const executed = own(row, 'executed');
-  const completed = own(row, 'completed');
+  const { type, approval_scope: approvalScope, fingerprint, executed, completed } = row as RowJson;
   if (!isInvocationType(type)) throw invalid('a row has an unknown type');
   if (!isDigest(approvalScope) || !isDigest(fingerprint))
     throw invalid('approval_scope and fingerprint must be SHA-256 digests');
@@ -47,6 +43,14 @@ function readRow(callId: string, row: JsonValue | undefined): LedgerEntry {
     throw invalid('executed and completed must be true or false');
   if (completed && !executed) throw invalid('a completed row must be executed');
   return { type, callId, approvalScope, fingerprint, executed, completed };
+}
+
+interface RowJson {
+  readonly type?: JsonValue;
+  readonly approval_scope?: JsonValue;
+  readonly fingerprint?: JsonValue;
+  readonly executed?: JsonValue;
+  readonly completed?: JsonValue;
 }
 
 function isDigest(value: unknown): value is string {
@@ -101,20 +105,59 @@ export function callHistory(
 }
 
 /**
- * Completed rows must be what the history shows (STATE-362).
+ * Completed rows must be what the history shows: at least one call, no other call of that id, and an output (STATE-362).
  *
  * @throws UserError `ledger_mismatch`
  */
-export function checkRows(rows: readonly LedgerEntry[], history: CallHistory): void {
-  for (const row of rows) {
-    if (!row.completed) continue;
-    const calls = history.calls.get(row.callId) ?? [];
-    const fits = calls.length > 0 && calls.every((call) => isCallOf(row, call)) && hasOutput(row, history);
-    if (fits) continue;
-    const message =
-      'The ledger of calls in the run state has a completed call that its items do not show: no such call, another one, or no output. Restore the state as it was written.';
-    throw new UserError(message, { code: 'ledger_mismatch' });
+export function checkRows(
+  rows: readonly LedgerEntry[],
+  input: string | readonly AgentInputItem[],
+  ...lists: readonly (readonly RunItem[])[]
+): void {
+  const claims = new Map<string, Claim>();
+  for (const row of rows)
+    if (row.completed) claims.set(row.callId, { row, hasCall: false, hasOutput: false, item: undefined });
+  if (claims.size === 0) return;
+  const scopes = new ScopeDigests();
+  if (typeof input !== 'string') for (const wire of input) compare(claims, wire, undefined, scopes);
+  const [first = []] = lists;
+  for (const list of lists) {
+    for (let i = 0; i < list.length; i++) {
+      const item = list[i];
+      // The lists have most items in common, at the same places until the first rewrite.
+      if (item !== undefined && (list === first || item !== first[i])) compare(claims, item.rawItem, item, scopes);
+    }
   }
+  for (const { hasCall, hasOutput } of claims.values()) if (!hasCall || !hasOutput) throw mismatch();
+}
+
+/** A completed row, and what of it was found. */
+interface Claim {
+  readonly row: LedgerEntry;
+  hasCall: boolean;
+  hasOutput: boolean;
+  /** The last item that was compared: it stands in both lists. */
+  item: RunItem | undefined;
+}
+
+function compare(
+  claims: ReadonlyMap<string, Claim>,
+  wire: object,
+  item: RunItem | undefined,
+  scopes: ScopeDigests,
+): void {
+  const output = completedBy(wire);
+  if (output !== undefined) {
+    const claim = claims.get(output.callId);
+    if (claim !== undefined) claim.hasOutput ||= endsCall(claim.row, output.type);
+    return;
+  }
+  const callId = invocationOf(wire)?.callId;
+  const claim = callId === undefined ? undefined : claims.get(callId);
+  if (claim === undefined || (item !== undefined && claim.item === item)) return;
+  if (!isCallOf(claim.row, wire, item, scopes)) throw mismatch();
+  claim.hasCall = true;
+  claim.item = item;
 }
 
 /** A model may send a patch as a function or custom call of that name. */
@@ -122,17 +165,25 @@ function isPatchFallback(row: LedgerEntry, wire: object): boolean {
   return row.type === 'apply_patch_call' && toolNameOf(wire) === 'apply_patch';
 }
 
-function isCallOf(row: LedgerEntry, { wire, item }: Occurrence): boolean {
+/** Whether the call can have meant the row: a wire object alone does not tell a handoff from a function. */
+function isCallOf(row: LedgerEntry, wire: object, item: RunItem | undefined, scopes: ScopeDigests): boolean {
   if (isPatchFallback(row, wire) || isUnnamed(row, wire)) return true;
-  for (const identity of identitiesOf(wire, item)) {
-    if (
-      identity?.type === row.type &&
-      identity.approvalScope === row.approvalScope &&
-      identity.fingerprint === row.fingerprint
-    )
-      return true;
-  }
-  return false;
+  const known = item?.type === 'tool_approval_item' ? approvalInternals(item) : undefined;
+  const { name } = wire as { name?: unknown };
+  return (
+    fits(callIdentity(wire, known?.lookupKey, { toolName: known?.toolName ?? toolNameOf(wire) }), row, scopes) ||
+    fits(callIdentity(wire), row, scopes) ||
+    fits(callIdentity(wire, undefined, { role: 'handoff' }), row, scopes) ||
+    (typeof name === 'string' && fits(callIdentity(wire, { kind: 'deferred_top_level', name }), row, scopes))
+  );
+}
+
+function fits(identity: CallIdentity | undefined, row: LedgerEntry, scopes: ScopeDigests): boolean {
+  return (
+    identity?.type === row.type &&
+    identity.shareScope(scopes).approvalScope === row.approvalScope &&
+    identity.fingerprint === row.fingerprint
+  );
 }
 
 /** Calls of native tools do not say which tool they meant, so their scope cannot be made again. */
@@ -147,23 +198,11 @@ function isUnnamed(row: LedgerEntry, wire: object): boolean {
   );
 }
 
-function hasOutput(row: LedgerEntry, history: CallHistory): boolean {
-  const outputs = history.outputs.get(row.callId);
-  if (outputs === undefined) return false;
+function endsCall(row: LedgerEntry, output: InvocationType): boolean {
   return (
-    outputs.has(row.type) ||
-    (row.type === 'apply_patch_call' && (outputs.has('function_call') || outputs.has('custom_tool_call')))
+    output === row.type ||
+    (row.type === 'apply_patch_call' && (output === 'function_call' || output === 'custom_tool_call'))
   );
-}
-
-/** What a call of the history can have meant: a wire object alone does not tell a handoff from a function. */
-function* identitiesOf(wire: object, item: RunItem | undefined): Generator<CallIdentity | undefined> {
-  const known = item?.type === 'tool_approval_item' ? approvalInternals(item) : undefined;
-  yield callIdentity(wire, known?.lookupKey, { toolName: known?.toolName ?? toolNameOf(wire) });
-  yield callIdentity(wire);
-  yield callIdentity(wire, undefined, { role: 'handoff' });
-  const { name } = wire as { name?: unknown };
-  if (typeof name === 'string') yield callIdentity(wire, { kind: 'deferred_top_level', name });
 }
 
 // ---- binding
@@ -176,12 +215,15 @@ export function unboundCalls(
   decided: ReadonlySet<string>,
   waiting: readonly ToolApprovalItem[],
 ): Set<string> {
-  const byId = new Map(rows.map((row) => [row.callId, row]));
+  const ids = new Set(decided);
+  for (const { callId } of waiting) ids.add(callId);
+  const byId = new Map(rows.filter(({ callId }) => ids.has(callId)).map((row) => [row.callId, row]));
   const unbound = new Set<string>();
+  const scopes = new ScopeDigests();
   for (const callId of decided) if (!byId.has(callId)) unbound.add(callId);
   for (const item of waiting) {
     const row = byId.get(item.callId);
-    if (row !== undefined && !isCallOf(row, { wire: item.rawItem, item })) unbound.add(item.callId);
+    if (row !== undefined && !isCallOf(row, item.rawItem, item, scopes)) unbound.add(item.callId);
   }
   return unbound;
 }
@@ -231,6 +273,13 @@ export function waitingScopes(waiting: readonly ToolApprovalItem[]): Map<string,
     if (toolName !== undefined && identity !== undefined) scopes.set(toolName, identity.approvalScope);
   }
   return scopes;
+}
+
+function mismatch(): UserError {
+  return new UserError(
+    'The ledger of calls in the run state has a completed call that its items do not show: no such call, another one, or no output. Restore the state as it was written.',
+    { code: 'ledger_mismatch' },
+  );
 }
 
 function invalid(why: string): UserError {

@@ -13,8 +13,13 @@ import { equalJson, isObject, own } from './json.ts';
 
 /** For each generated item the index of the same object among the session items. */
 export function sessionIndexes(generated: readonly RunItem[], session: readonly RunItem[]): (number | null)[] {
-  const indexes = new Map(session.map((item, index) => [item, index]));
-  return generated.map((item) => indexes.get(item) ?? null);
+  let places: Map<RunItem, number> | undefined;
+  return generated.map((item, index) => {
+    // Until history is rewritten for the first time, an item has the same place in both.
+    if (session[index] === item) return index;
+    places ??= new Map(session.map((other, place) => [other, place]));
+    return places.get(item) ?? null;
+  });
 }
 
 /** Where the current response and its waiting items stand in the generated items (STATE-345); `undefined` when it cannot be told. */
@@ -62,8 +67,8 @@ export interface SourceList {
   readonly places?: readonly (number | null)[] | undefined;
 }
 
-export function survivors(list: SourceList): RunItem[] {
-  return list.items.filter((item) => item !== undefined);
+export function survivors({ items }: SourceList): RunItem[] {
+  return items.includes(undefined) ? items.filter((item) => item !== undefined) : (items.slice() as RunItem[]);
 }
 
 export function readList(json: readonly JsonValue[], reader: ItemReader): SourceList {
@@ -92,16 +97,20 @@ function validIndexes(
   limit: number,
 ): readonly (number | null)[] | undefined {
   if (indexes === undefined) return undefined;
-  const list = indexes as readonly (number | null)[];
-  const numbers = Array.isArray(indexes) ? list.filter((index) => index !== null) : [];
-  const fits =
-    Array.isArray(indexes) &&
-    list.length === length &&
-    new Set(numbers).size === numbers.length &&
-    numbers.every((index) => Number.isInteger(index) && index >= 0 && index < limit);
-  if (fits) return list;
+  const fits = Array.isArray(indexes) && indexes.length === length && areDistinct(indexes, limit);
+  if (fits) return indexes as readonly (number | null)[];
   getLogger('run_state').warn('generated_session_item_indexes of a run state does not fit its items and was ignored.');
   return undefined;
+}
+
+function areDistinct(indexes: readonly unknown[], limit: number): boolean {
+  const isTaken = new Uint8Array(limit);
+  return indexes.every((index) => {
+    if (index === null) return true;
+    if (!isIndex(index, limit) || isTaken[index] === 1) return false;
+    isTaken[index] = 1;
+    return true;
+  });
 }
 
 /** The current response as it is read. */

@@ -115,15 +115,17 @@ function waitingFacts({ rows, createdAt, input }: ItemsSource, session: readonly
 
 /** Older writers left the current response out of the generated items (STATE-357). */
 function withResponse(generated: SourceList, newItemsJson: readonly JsonValue[], reader: ItemReader): SourceList {
-  const keys = new Set(
-    generated.json.map((item, index) => (generated.items[index] === undefined ? undefined : keyOf(item))),
-  );
-  keys.delete(undefined);
+  if (newItemsJson.length === 0) return generated;
+  const ids = new Set(newItemsJson.map(idOf));
+  const keys = new Set<string | undefined>();
+  generated.json.forEach((item, index) => {
+    if (generated.items[index] !== undefined && ids.has(idOf(item))) keys.add(keyOf(item));
+  });
   const isMissing = newItemsJson.map((item) => {
     const key = keyOf(item);
     return key === undefined ? undefined : !keys.has(key);
   });
-  if (!isMissing.includes(true) && (isMissing.includes(false) || newItemsJson.length === 0)) return generated;
+  if (!isMissing.includes(true) && isMissing.includes(false)) return generated;
   // An item without an id may repeat one of an earlier response; it is new when nothing of this response is there.
   const isWhollyMissing = !isMissing.includes(false);
   const missing = newItemsJson.filter(
@@ -143,13 +145,20 @@ function withResponse(generated: SourceList, newItemsJson: readonly JsonValue[],
   };
 }
 
+/** What tells an item of a response from the others. */
 function keyOf(item: JsonValue): string | undefined {
-  const raw = isObject(item) ? own(item, 'raw_item') : undefined;
-  if (!isObject(item) || !isObject(raw)) return undefined;
-  const id = own(raw, 'call_id') ?? own(raw, 'id');
-  return typeof id === 'string' && id !== ''
-    ? JSON.stringify([own(item, 'type') ?? '', own(raw, 'type') ?? '', id])
-    : undefined;
+  const id = idOf(item);
+  if (id === undefined) return undefined;
+  const { type, raw_item: raw } = item as { type?: JsonValue; raw_item: JsonObject };
+  return JSON.stringify([type ?? '', own(raw, 'type') ?? '', id]);
+}
+
+function idOf(item: JsonValue): string | undefined {
+  const raw = isObject(item) ? (item as { raw_item?: JsonValue }).raw_item : undefined;
+  if (!isObject(raw)) return undefined;
+  const { call_id: callId, id } = raw as { call_id?: JsonValue; id?: JsonValue };
+  const known = callId ?? id;
+  return typeof known === 'string' && known !== '' ? known : undefined;
 }
 
 // ---- ownership of history

@@ -3,7 +3,7 @@ import { usageFromJSON } from '../base/usage.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
 import type { ModelResponse } from '../models/model.ts';
 import type { GuardrailResultLists, ProcessedResponse } from '../state/record.ts';
-import { isObject, malformed, own } from './json.ts';
+import { checkElementDepth, isObject, malformed, own } from './json.ts';
 import { readProcessed } from './processed.ts';
 import type { ReadItems } from './read-items.ts';
 import { usageExtras } from './usage-json.ts';
@@ -16,6 +16,7 @@ export function readResponses(json: JsonValue | undefined): {
   if (json === undefined) return { list: [], extras: undefined };
   if (!Array.isArray(json)) throw malformed('model_responses', 'a list');
   const responses = json as readonly JsonValue[];
+  responses.forEach(checkElementDepth);
   const extras = responses.map((response) =>
     isObject(response) ? (usageExtras(own(response, 'usage')) ?? null) : null,
   );

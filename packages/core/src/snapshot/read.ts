@@ -16,7 +16,7 @@ import type { AgentGraph } from './agents.ts';
 import { decidedCalls } from './approvals.ts';
 import { readContext } from './context-json.ts';
 import type { RestoreContextOptions } from './context-value.ts';
-import { compact, isObject, malformed, own } from './json.ts';
+import { checkElementDepth, compact, isObject, malformed, own } from './json.ts';
 import { callHistory, checkRows, readRows, rebuiltRows, unboundCalls, waitingScopes } from './ledger.ts';
 import { readPendingWrite } from './pending-write.ts';
 import { readItems } from './read-items.ts';
@@ -166,6 +166,7 @@ function readInput(json: JsonObject): string | readonly AgentInputItem[] {
   if (typeof input === 'string') return input;
   if (!Array.isArray(input) || !input.every(isObject))
     throw malformed('original_input', 'a string or a list of objects');
+  input.forEach(checkElementDepth);
   return input as unknown as readonly AgentInputItem[];
 }
 
@@ -248,18 +249,18 @@ function readLedger(
   rows: readonly LedgerEntry[] | undefined,
 ): InvocationLedger {
   const waiting = record.step.type === 'interruption' ? record.step.interruptions : [];
-  const history = callHistory(record.input, record.sessionItems, record.generatedItems);
+  const { input, sessionItems, generatedItems } = record;
   if (rows === undefined) {
     for (const [name, scope] of waitingScopes(waiting)) {
       const named = approvals.named.get(name);
       if (named !== undefined && (named.approved === true || named.rejected === true)) named.stickyScope ??= scope;
     }
   } else {
-    checkRows(rows, history);
+    checkRows(rows, input, sessionItems, generatedItems);
   }
-  const known = rows ?? rebuiltRows(history, waiting);
+  const known = rows ?? rebuiltRows(callHistory(input, sessionItems, generatedItems), waiting);
   const ledger = new InvocationLedger(known, unboundCalls(known, decidedCalls(approvals), waiting));
-  ledger.protect(typeof record.input === 'string' ? [] : record.input, record.sessionItems, record.generatedItems);
+  ledger.protect(typeof input === 'string' ? [] : input, sessionItems, generatedItems);
   return ledger;
 }
 

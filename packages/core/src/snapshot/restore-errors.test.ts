@@ -259,6 +259,36 @@ describe('a state that is not right is refused with the code for it, and nothing
     await expect(RunState.fromJSON(desk, deep)).resolves.toBeInstanceOf(RunState);
   });
 
+  describe.each([
+    ['original_input.0.content', 3],
+    ['session_items.0.raw_item.extra', 4],
+    ['generated_items.0.raw_item.extra', 4],
+    ['model_responses.0.usage.extra', 4],
+    ['current_step.data.interruptions.0.raw_item.extra', 6],
+    ['last_processed_response.new_items.0.raw_item.extra', 5],
+  ])('at %s', (path, above) => {
+    const text = JSON.stringify(changed({ ...paused(), original_input: [{ role: 'user' }] }, path, '@'));
+    const withLevels = (levels: number): string =>
+      text.replace('"@"', '['.repeat(levels - above) + ']'.repeat(levels - above));
+
+    test('200 levels are read, and written again [STATE-402]', async () => {
+      const restored = await RunState.fromString(desk, withLevels(200));
+      await expect(RunState.fromString(desk, restored.toString())).resolves.toBeInstanceOf(RunState);
+    });
+
+    test.each([201, 100_000])('%d levels are refused [STATE-402]', async (levels) => {
+      const error = await failure(RunState.fromString(desk, withLevels(levels)));
+      expect(error).toMatchObject({ name: 'UserError', code: 'json_too_large' });
+    });
+  });
+
+  test('levels in place of items, at the same place of both lists [STATE-402]', async () => {
+    const lists = { generated_session_item_indexes: [0], generated_items: ['@'], session_items: ['@'] };
+    const text = JSON.stringify({ ...finished(), ...lists });
+    const deep = text.replaceAll('"@"', '['.repeat(100_000) + ']'.repeat(100_000));
+    await expect(RunState.fromString(desk, deep)).rejects.toMatchObject({ code: 'json_too_large' });
+  });
+
   test('a text that is cut off, and none at all [STATE#73]', async () => {
     const text = pythonStateText('a1_function_interrupted.json');
     for (const cut of [text.slice(0, -2), text.slice(0, 300), '', `${text} ${secret}`]) {

@@ -2,7 +2,8 @@ import { inspect } from 'node:util';
 import { afterEach, describe, expect, expectTypeOf, test } from 'vitest';
 import { Agent } from '../agent/agent.ts';
 import { resetAll } from '../base/reset.ts';
-import { ReasoningItem } from '../items/items.ts';
+import { toUsage } from '../base/usage.ts';
+import { MessageOutputItem, ReasoningItem } from '../items/items.ts';
 import { contextInternals, RunContext } from '../state/context.ts';
 import { copyRecord, newRecord } from '../state/copy.ts';
 import { ToolApprovalItem } from '../state/decisions.ts';
@@ -277,9 +278,19 @@ describe('the text of a state', () => {
   test('what is nested too deep to be read again is not written [STATE-402]', () => {
     let deep: unknown = 'end';
     for (let i = 0; i < 300; i++) deep = { deep };
-    const record = newRecord({ agent: desk, context: { deep }, input: 'hello', maxTurns: 10 });
-    expect(() => stateOf(record).toString()).toThrow(expect.objectContaining({ code: 'json_too_large' }));
-    expect(() => stateOf(record).toJSON()).toThrow(expect.objectContaining({ code: 'json_too_large' }));
+    const init = { agent: desk, context: null, input: 'hello', maxTurns: 10 };
+    const item = new MessageOutputItem(desk, { type: 'message', role: 'assistant', deep } as never);
+    const response = { output: [{ deep }], usage: toUsage() };
+    for (const record of [
+      newRecord({ ...init, context: { deep } }),
+      newRecord({ ...init, input: [{ role: 'user', content: deep } as never] }),
+      Object.assign(newRecord(init), { sessionItems: [item] }),
+      Object.assign(newRecord(init), { generatedItems: [item] }),
+      Object.assign(newRecord(init), { modelResponses: [response] }),
+    ]) {
+      expect(() => stateOf(record).toString()).toThrow(expect.objectContaining({ code: 'json_too_large' }));
+      expect(() => stateOf(record).toJSON()).toThrow(expect.objectContaining({ code: 'json_too_large' }));
+    }
   });
 
   test('unknown options are refused', async () => {

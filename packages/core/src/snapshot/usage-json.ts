@@ -21,10 +21,14 @@ export function usageExtras(json: JsonValue | undefined): UsageExtras | undefine
   const input = detailsExtras(own(json, 'input_tokens_details'), known.input);
   const output = detailsExtras(own(json, 'output_tokens_details'), known.output);
   const list = own(json, 'request_usage_entries');
-  const entries = Array.isArray(list) ? (list as readonly JsonValue[]).map((entry) => usageExtras(entry) ?? null) : [];
-  const hasEntries = entries.some((entry) => entry !== null);
-  if (input === undefined && output === undefined && !hasEntries) return undefined;
-  return { ...(input && { input }), ...(output && { output }), ...(hasEntries && { entries }) };
+  const entries = Array.isArray(list) && list.length > 0 ? entriesExtras(list as readonly JsonValue[]) : undefined;
+  if (input === undefined && output === undefined && entries === undefined) return undefined;
+  return { ...(input && { input }), ...(output && { output }), ...(entries && { entries }) };
+}
+
+function entriesExtras(entries: readonly JsonValue[]): readonly (UsageExtras | null)[] | undefined {
+  const extras = entries.map((entry) => usageExtras(entry) ?? null);
+  return extras.some((extra) => extra !== null) ? extras : undefined;
 }
 
 export function writeUsage(usage: Usage, extras: UsageExtras | undefined): JsonObject {

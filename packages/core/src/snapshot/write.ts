@@ -9,7 +9,7 @@ import { writeContext } from './context-json.ts';
 import type { ContextForeign } from './context-json.ts';
 import type { ContextOptions } from './context-value.ts';
 import { ItemWriter } from './items.ts';
-import { compact, own } from './json.ts';
+import { checkElementDepth, compact, own } from './json.ts';
 import { responseOwnership, sessionIndexes } from './ownership.ts';
 import { writePendingWrite } from './pending-write.ts';
 import { writeProcessed } from './processed.ts';
@@ -26,7 +26,7 @@ export interface WriteOptions extends ContextOptions {
  * A run as JSON. The document shares its wire objects with the run, and the same item's JSON stands wherever the item does:
  * it is to be turned into text or copied, and never changed.
  *
- * @throws UserError `agent_identity_ambiguous`, and where the context cannot be written
+ * @throws UserError `agent_identity_ambiguous`, `json_too_large`, and where the context cannot be written
  */
 export function writeRecord(record: StateRecord, options: WriteOptions): JsonObject {
   const graph = agentGraph(record.startingAgent);
@@ -77,31 +77,39 @@ export function writeRecord(record: StateRecord, options: WriteOptions): JsonObj
   });
 }
 
-/** Assistant messages in the form of the Responses API, whatever form the caller gave. */
+/** Assistant messages in the form of the Responses API, whatever form the caller gave. @throws UserError `json_too_large` */
 function writeInput(input: string | readonly AgentInputItem[]): JsonValue {
   if (typeof input === 'string') return input;
   return (input as unknown as readonly JsonObject[]).map((item) => {
-    if (item['role'] !== 'assistant') return item;
-    const { content, status } = item;
-    if (typeof content !== 'string' && status !== undefined) return item;
-    return {
-      ...item,
-      content: typeof content === 'string' ? [{ type: 'output_text', text: content }] : content,
-      status: status === undefined ? 'completed' : status,
-    };
+    checkElementDepth(item);
+    return item['role'] === 'assistant' ? responsesMessage(item) : item;
   });
+}
+
+function responsesMessage(item: JsonObject): JsonObject {
+  const { content, status } = item;
+  if (typeof content !== 'string' && status !== undefined) return item;
+  return {
+    ...item,
+    content: typeof content === 'string' ? [{ type: 'output_text', text: content }] : content,
+    status: status === undefined ? 'completed' : status,
+  };
 }
 
 function writeResponses(
   responses: readonly ModelResponse[],
   extras: readonly (UsageExtras | null)[] | undefined,
 ): JsonObject[] {
-  return responses.map((response, index) => ({
-    usage: writeUsage(response.usage, extras?.[index] ?? undefined),
-    output: response.output as unknown as readonly JsonValue[],
-    response_id: response.responseId ?? null,
-    request_id: response.requestId ?? null,
-  }));
+  return responses.map((response, index) => {
+    const json = {
+      usage: writeUsage(response.usage, extras?.[index] ?? undefined),
+      output: response.output as unknown as readonly JsonValue[],
+      response_id: response.responseId ?? null,
+      request_id: response.requestId ?? null,
+    };
+    checkElementDepth(json);
+    return json;
+  });
 }
 
 /** The tracker's rows, with those of agents that are not reachable any more. */

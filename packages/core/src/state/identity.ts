@@ -1,7 +1,7 @@
 import { sha256Hex } from '../base/digest.ts';
 import { CanonicalText, canonicalJson } from '../base/json-encode.ts';
 import { canonicalizeJsonText } from '../base/json-text.ts';
-import { hasLoneSurrogate } from '../base/json.ts';
+import { hasLoneSurrogate, quote } from '../base/json.ts';
 import type { ToolLookupKey } from './record.ts';
 
 /** Kinds of calls that the ledger knows (STATE §5.2). */
@@ -147,11 +147,17 @@ export class CallIdentity implements IdentityData {
   }
 
   get approvalScope(): string {
-    return (this.scope ??= digest(this.source && scopePayload(this.type, this.source)));
+    return (this.scope ??= digest(this.source && scopeText(this.type, this.source)));
   }
 
   get fingerprint(): string {
-    return (this.print ??= digest(this.source && fingerprintPayload(this.type, this.source, this.approvalScope)));
+    return (this.print ??= digest(this.source && fingerprintText(this.type, this.source, this.approvalScope)));
+  }
+
+  /** Makes the scope's digest, or takes it from those that are made already. */
+  shareScope(scopes: ScopeDigests): this {
+    if (this.source !== undefined) this.scope ??= scopes.of(this.type, this.source);
+    return this;
   }
 
   /** Whether both mean the same call. */
@@ -163,9 +169,22 @@ export class CallIdentity implements IdentityData {
   }
 }
 
+/** Digests of approval scopes for many calls at once: those of one tool have theirs in common. */
+export class ScopeDigests {
+  /** Of ordinary function tools, by name. */
+  readonly #functions = new Map<string, string>();
+
+  of(type: InvocationType, source: Source): string {
+    const { isPlain, lookupKey, role } = source;
+    if (!isPlain || lookupKey?.kind !== 'bare' || role !== undefined) return digest(scopeText(type, source));
+    let scope = this.#functions.get(lookupKey.name);
+    if (scope === undefined) this.#functions.set(lookupKey.name, (scope = digest(scopeText(type, source))));
+    return scope;
+  }
+}
+
 /** `callIdentity` lets no call pass that has no canonical text, and without a source both digests were given. */
-function digest(payload: Wire | undefined): string {
-  const canonical = payload && canonicalJson(payload);
+function digest(canonical: string | undefined): string {
   if (canonical === undefined) throw new Error('An uncanonical call has no digest.');
   return sha256Hex(canonical);
 }
@@ -175,6 +194,8 @@ interface Source {
   readonly name: string | undefined;
   readonly lookupKey: ToolLookupKey | undefined;
   readonly role: 'handoff' | undefined;
+  /** A function call of which only names and argument text count, and whose text is whole. */
+  readonly isPlain: boolean;
 }
 
 /** An identity that a snapshot holds. */
@@ -200,12 +221,11 @@ export function callIdentity(
   if (!isInvocationType(type) || callId === undefined) return undefined;
   const key = type === 'function_call' ? (lookupKey ?? lookupKeyOf(wire as unknown as NamedFunction)) : undefined;
   const name = options.toolName ?? text(wire['name']);
-  const source: Source = { wire, name, lookupKey: key, role: options.role };
-  if (!isComplete(type, source)) return undefined;
+  const isPlain = type === 'function_call' && isPlainFunctionCall(wire, key);
+  const source: Source = { wire, name, lookupKey: key, role: options.role, isPlain };
+  if (!isPlain && !isComplete(type, source)) return undefined;
   const identity = new CallIdentity(type, callId, source);
-  return (type === 'function_call' && isPlainFunctionCall(source)) || isWellFormed(identity, source)
-    ? identity
-    : undefined;
+  return isPlain || isWellFormed(identity, source) ? identity : undefined;
 }
 
 function isComplete(type: InvocationType, { wire, lookupKey }: Source): boolean {
@@ -227,7 +247,25 @@ function isComplete(type: InvocationType, { wire, lookupKey }: Source): boolean 
   }
 }
 
-// ---- payloads of the digests
+// ---- texts under the digests
+
+// Those of plain function calls without the detour over an object: a snapshot needs one for each call of a run.
+
+function scopeText(type: InvocationType, source: Source): string | undefined {
+  const { lookupKey: key, isPlain } = source;
+  if (!isPlain || key === undefined) return canonicalJson(scopePayload(type, source));
+  const role = source.role === undefined ? '' : `"invocation_role":"${source.role}",`;
+  const names = key.kind === 'namespaced' ? `${quote(key.namespace)},${quote(key.name)}` : quote(key.name);
+  return `{${role}"tool_lookup_key":["${key.kind}",${names}],"type":"${type}"}`;
+}
+
+function fingerprintText(type: InvocationType, source: Source, scope: string): string | undefined {
+  const argumentText = source.wire['arguments'];
+  if (!source.isPlain || typeof argumentText !== 'string')
+    return canonicalJson(fingerprintPayload(type, source, scope));
+  const canonical = canonicalizeJsonText(argumentText) ?? quote(argumentText);
+  return `{"approval_scope":"${scope}","arguments":${canonical},"type":"${type}"}`;
+}
 
 const scopedFields = [
   'server_label',
@@ -285,14 +323,14 @@ function withoutNulls(value: unknown): unknown {
 
 // ---- comparing without digests
 
-/** A function call of which only names and argument text count, and whose text is whole. */
-function isPlainFunctionCall({ wire, lookupKey }: Source): boolean {
+/** Python cannot encode a lone surrogate, in the text itself or written as an escape in the argument's JSON. */
+function isPlainFunctionCall(wire: Wire, key: ToolLookupKey | undefined): boolean {
   return (
-    lookupKey !== undefined &&
+    key !== undefined &&
     typeof wire['arguments'] === 'string' &&
     !mayHaveLoneSurrogate(wire['arguments']) &&
-    !hasLoneSurrogate(lookupKey.name) &&
-    (lookupKey.kind !== 'namespaced' || !hasLoneSurrogate(lookupKey.namespace)) &&
+    !hasLoneSurrogate(key.name) &&
+    (key.kind !== 'namespaced' || !hasLoneSurrogate(key.namespace)) &&
     !otherFields.some((field) => present(wire[field]))
   );
 }
@@ -300,7 +338,7 @@ function isPlainFunctionCall({ wire, lookupKey }: Source): boolean {
 function sameText(a: Source, b: Source): boolean {
   if (a.role !== b.role || !sameKey(a.lookupKey, b.lookupKey)) return false;
   if (a.wire === b.wire) return a.name === b.name;
-  return a.wire['arguments'] === b.wire['arguments'] && isPlainFunctionCall(a) && isPlainFunctionCall(b);
+  return a.isPlain && b.isPlain && a.wire['arguments'] === b.wire['arguments'];
 }
 
 function sameKey(a: ToolLookupKey | undefined, b: ToolLookupKey | undefined): boolean {
@@ -340,7 +378,13 @@ function hostedRequest(wire: Wire): HostedRequest | undefined {
 
 function hostedIdentity({ callId, wire }: HostedRequest, options: IdentityOptions): CallIdentity | undefined {
   if (callId === undefined) return undefined;
-  const source: Source = { wire, name: text(wire['name']), lookupKey: undefined, role: options.role };
+  const source: Source = {
+    wire,
+    name: text(wire['name']),
+    lookupKey: undefined,
+    role: options.role,
+    isPlain: false,
+  };
   if (!isComplete('mcp_approval_request', source)) return undefined;
   const identity = new CallIdentity('mcp_approval_request', callId, source);
   return isWellFormed(identity, source) ? identity : undefined;

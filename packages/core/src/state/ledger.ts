@@ -1,5 +1,5 @@
 import { ModelBehaviorError } from '../base/errors.ts';
-import { callIdentity, completedBy, invocationOf, storedIdentity } from './identity.ts';
+import { callIdentity, completedBy, invocationOf, ScopeDigests, storedIdentity } from './identity.ts';
 import type { CallIdentity, IdentityData, IdentityOptions } from './identity.ts';
 import type { ToolLookupKey } from './record.ts';
 
@@ -153,8 +153,10 @@ export class InvocationLedger {
 
   /** Rows for a snapshot, digests included; uncanonical calls, and unbound ones that never started, have none. */
   *entries(): Generator<LedgerEntry, void, undefined> {
+    const scopes = new ScopeDigests();
     for (const [callId, { identity, executed, completed, bound }] of this.#rows) {
       if (identity === undefined || (!bound && !executed)) continue;
+      identity.shareScope(scopes);
       yield {
         type: identity.type,
         callId,
