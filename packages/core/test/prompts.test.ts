@@ -78,6 +78,12 @@ bothForms((run, form) => {
       expect(model.calls).toEqual([]);
     });
 
+    it('of a function have known members only [TOOL-A9, TOOL-Z11]', async () => {
+      const prompt = () => ({ id: 'p1', variable: {} }) as Prompt;
+      const error = await rejection(run(agentOf({ model: twoTurns(), prompt }), 'hi'));
+      expect((error as Error).message).toMatch(/'variable' of agent A: the result of .*'variables'/);
+    });
+
     it('are resolved together with the instructions [TOOL-A10]', async () => {
       const log: string[] = [];
       const slow = async (name: string): Promise<string> => {

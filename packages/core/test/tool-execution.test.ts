@@ -221,6 +221,20 @@ bothForms((run, form) => {
       expect(JSON.stringify(getRunErrorState(error))).toContain('"executed":false');
     });
 
+    it('keeps the body of a call from beginning whose start hooks still run [TOOL-X6, TOOL-Y16]', async () => {
+      const log: string[] = [];
+      const b = tool({ name: 'b', execute: () => void log.push('body') });
+      const hooks: RunOptions['hooks'] = {
+        onToolStart: async (ctx) => {
+          if (ctx.toolCallId !== 'b') return;
+          await wait(20);
+          log.push('hook ended');
+        },
+      };
+      expect(await rejection(run(agentOf([failing('a', 5), b]), 'hi', { hooks }))).toMatchObject({ toolName: 'a' });
+      expect(log).toEqual(['hook ended']);
+    });
+
     it('waits for siblings that were told to stop, 250 ms at most [TOOL-X6, TOOL-X28, TOOL-X12, RUN-512]', async () => {
       vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
       let ended = false;
@@ -325,9 +339,11 @@ bothForms((run, form) => {
         vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
         const log: unknown[] = [];
         const quick = tool({ name: 'b', execute: () => 'b is done' });
+        const signals: AbortSignal[] = [];
         const contexts: ToolContext[] = [];
         const hooks: RunOptions['hooks'] = {
           onToolEnd: async (ctx) => {
+            if (ends) signals.push(ctx.signal);
             contexts.push(ctx);
             await wait(hookMs);
             log.push('hook ended');
@@ -348,7 +364,8 @@ bothForms((run, form) => {
         const error = await outcome;
         expect(error).toMatchObject({ message: 'Error running tool a: a' });
         expect(log).toEqual(ends ? ['hook ended'] : []);
-        expect(contexts[0]?.signal.aborted).toBe(false);
+        // Whether it looked at it before the failure or looks now.
+        for (const signal of [...signals, contexts[0]?.signal]) expect(signal?.aborted).toBe(false);
         expect(kindsAndIds(getRunErrorDetails(error)?.newItems ?? [])).toEqual(['call b', 'output b']);
         expect(session.items).toMatchObject([
           { role: 'user' },
