@@ -42,6 +42,8 @@ export interface RunResultBase<out C = unknown, out O = unknown> {
   toState(): RunState<C, O>;
   /** The final output as `schema` parses it. @throws TypeError when it does not fit. */
   finalOutputAs<T>(schema: SchemaWithJson<unknown, T> | OutputSchema<T>): T;
+  /** A few lines for logs: status, agent's name, output, counts. */
+  toString(): string;
 }
 
 /** How a run ends: with an output, or waiting for decisions. Failed and aborted runs reject. */

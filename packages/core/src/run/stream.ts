@@ -79,6 +79,18 @@ export class StreamedRun extends ResultView {
     return this.#queue.reader();
   }
 
+  protected override get title(): string {
+    return `RunResultStreaming: ${this.status}`;
+  }
+
+  protected override facts(): string[] {
+    const { currentTurn, maxTurns, isComplete } = this;
+    return [
+      ...super.facts(),
+      `turn ${currentTurn} of ${maxTurns ?? 'any number'}, ${isComplete ? 'complete' : 'not complete'}`,
+    ];
+  }
+
   cancel(options: { mode?: CancelMode } = {}): void {
     const { mode = 'immediate' } = options;
     if (mode !== 'immediate' && mode !== 'after_turn')
