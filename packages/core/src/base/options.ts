@@ -38,6 +38,7 @@ export const kinds: {
   readonly function: Check;
   readonly object: Check;
   readonly array: Check;
+  readonly abortSignal: Check;
   integer(min: number): Check;
   oneOf(...values: readonly string[]): Check;
   nullable(check: Check): Check;
@@ -52,6 +53,15 @@ export const kinds: {
   function: (value) => (typeof value === 'function' ? undefined : 'a function'),
   object: (value) => (typeof value === 'object' && value !== null && !Array.isArray(value) ? undefined : 'an object'),
   array: (value) => (Array.isArray(value) ? undefined : 'an array'),
+  // Of any maker: what of it is used has to be there.
+  abortSignal: (value) => {
+    const { aborted, addEventListener, removeEventListener } = (value ?? {}) as Partial<AbortSignal>;
+    const isSignal =
+      typeof aborted === 'boolean' &&
+      typeof addEventListener === 'function' &&
+      typeof removeEventListener === 'function';
+    return isSignal ? undefined : 'an AbortSignal';
+  },
   integer: (min) => (value) =>
     typeof value === 'number' && Number.isSafeInteger(value) && value >= min
       ? undefined

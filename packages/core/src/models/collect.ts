@@ -1,8 +1,10 @@
 import { ModelStreamTruncatedError } from '../base/errors.ts';
 import { getLogger } from '../base/logger.ts';
+import { kindOf } from '../base/options.ts';
 import { toUsage } from '../base/usage.ts';
 import type { ResponseOutputItem, ResponseStreamEvent } from '../items/wire.ts';
 import { throwIfAborted, untilAborted } from './abort.ts';
+import { checkedOutput, checkedResponse, unusable } from './answer.ts';
 import type { Deadline } from './deadline.ts';
 import { failureOfEvent } from './failure.ts';
 import type { ModelResponse, ResponseMetadata } from './model.ts';
@@ -30,7 +32,7 @@ export async function collectStream(
   onEvent?: StreamListener,
   { signal, deadline }: StreamLimits = {},
 ): Promise<ModelResponse> {
-  const reader = new StreamReader(stream, onEvent, deadline);
+  const reader = new StreamReader(checkedStream(stream), onEvent, deadline);
   if (signal?.aborted) reader.abandon();
   throwIfAborted(signal);
   deadline?.signal.addEventListener('abort', () => reader.abandon(), { once: true });
@@ -57,6 +59,7 @@ class StreamReader {
       this.#deadline?.resume();
       const step = await this.#stream.next();
       this.#deadline?.pause();
+      if (!isObject(step)) throw unusable(`with ${kindOf(step)} as a step of its stream`);
       if (step.done === true) return this.#response(step.value ?? {});
       try {
         this.#take(step.value);
@@ -76,27 +79,41 @@ class StreamReader {
   }
 
   #take(event: ResponseStreamEvent): void {
+    if (!isObject(event)) throw unusable(`with ${kindOf(event)} as an event of its stream`);
     this.#started = true;
     this.#onEvent?.(event);
-    if (event.type === 'response.completed') this.#completed = event.response;
+    const failure = failureOfEvent(event);
+    if (failure !== undefined) throw failure;
+    if (event.type === 'response.completed') this.#completed = event.response ?? {};
     else if (event.type === 'response.output_item.done') this.#items.push(event);
-    else {
-      const failure = failureOfEvent(event);
-      if (failure !== undefined) throw failure;
-    }
   }
 
   #response(metadata: ResponseMetadata): ModelResponse {
     const response = this.#completed;
     if (response === undefined) throw truncated(this.#started);
-    return {
-      output: response.output.length > 0 ? response.output : itemsInOrder(this.#items),
+    return checkedResponse({
+      output: checkedOutput(response.output, () => itemsInOrder(this.#items)),
       usage: metadata.usage ?? toUsage(response.usage as Record<string, unknown> | null | undefined),
       ...(response.id ? { responseId: response.id } : undefined),
       ...(metadata.requestId === undefined ? undefined : { requestId: metadata.requestId }),
       ...(metadata.rawUsage === undefined ? undefined : { rawUsage: metadata.rawUsage }),
-    };
+    });
   }
+}
+
+/** A generator as it should be, or what comes close: any iterator or iterable of events. @throws ModelBehaviorError */
+function checkedStream(stream: ModelStream): ModelStream {
+  const given: unknown = stream;
+  if (!isObject(given)) throw unusable(`with ${kindOf(given)} for a stream; streamResponse is an async generator`);
+  if (typeof given['next'] === 'function') return stream;
+  const iterate = (given as Partial<ModelStream>)[Symbol.asyncIterator];
+  if (typeof iterate !== 'function')
+    throw unusable('with an object without events for a stream; streamResponse is an async generator');
+  return iterate.call(stream) as ModelStream;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
 }
 
 /** Some services leave the terminal output empty; what was completed on the way is the answer then. */
@@ -113,11 +130,20 @@ export function truncated(responseStarted: boolean): ModelStreamTruncatedError {
   );
 }
 
-/** Closing after the outcome is known changes nothing for the caller. */
+/** How long the end of a failed stream is waited for: its model may have something to write down. */
+const CLOSE_GRACE_MS = 250;
+
+/** Closing after the outcome is known changes nothing for the caller, who does not wait long for it. */
 async function close(stream: ModelStream): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const over = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, CLOSE_GRACE_MS);
+  });
   try {
-    await stream.return(undefined);
+    await Promise.race([stream.return(undefined), over]);
   } catch {
     getLogger('models').debug('Closing a model stream failed.');
+  } finally {
+    clearTimeout(timer);
   }
 }

@@ -1,4 +1,5 @@
 import type { MaybePromise } from '../agent/tool.ts';
+import { isThenable } from '../base/at-once.ts';
 import { RunAbortedError } from '../base/errors.ts';
 
 export type CancelMode = 'immediate' | 'after_turn';
@@ -20,6 +21,11 @@ export class Control {
   constructor(caller: AbortSignal | undefined, cancellable: boolean) {
     this.#caller = caller;
     this.#abortable = cancellable || caller !== undefined;
+  }
+
+  /** From here on the caller's signal counts. What a signal of another maker throws passes. */
+  listen(): void {
+    const caller = this.#caller;
     if (caller?.aborted) this.#abort(caller.reason);
     else caller?.addEventListener('abort', this.#onCallerAbort, { once: true });
   }
@@ -108,11 +114,15 @@ export class Control {
   }
 
   dispose(): void {
-    this.#caller?.removeEventListener('abort', this.#onCallerAbort);
     this.#cuts.clear();
+    try {
+      this.#caller?.removeEventListener('abort', this.#onCallerAbort);
+    } catch {
+      // A signal of another maker; how the run ended stands.
+    }
   }
 }
 
 function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
-  return typeof (value as Partial<Promise<T>> | null | undefined)?.then === 'function';
+  return isThenable(value);
 }

@@ -137,7 +137,7 @@ export interface RunErrorHandlerResult {
 
 // ---- checking and merging
 
-const { any, boolean, nonEmptyString, object, string } = kinds;
+const { abortSignal, any, boolean, nonEmptyString, object, string } = kinds;
 const callback = kinds.function;
 
 /** Any object with the four methods is a session; a method that is missing is better told of now than in the middle of a run. */
@@ -154,7 +154,7 @@ const checks: Readonly<Record<keyof RunOptions, Check>> = {
   sessionInputCallback: callback,
   sessionSettings: object,
   maxTurns: kinds.nullable(kinds.integer(0)),
-  signal: (value) => (object(value) === undefined && 'aborted' in (value as object) ? undefined : 'an AbortSignal'),
+  signal: abortSignal,
   hooks: any,
   model: kinds.either(nonEmptyString, object),
   modelProvider: (value) =>
@@ -172,12 +172,12 @@ const checks: Readonly<Record<keyof RunOptions, Check>> = {
   onApproval: callback,
   onInDoubt: kinds.oneOf('interrupt', 'fail', 'retry'),
   workflowName: string,
-  traceId: string,
+  traceId: nonEmptyString,
   groupId: string,
   traceMetadata: object,
   tracingDisabled: boolean,
   traceIncludeSensitiveData: boolean,
-  traceApiKey: string,
+  traceApiKey: nonEmptyString,
   traceTaskAndTurnSpans: boolean,
   traceRedact: callback,
 };

@@ -1,4 +1,5 @@
 import type { AnyAgent } from '../agent/agent.ts';
+import type { MaybePromise } from '../agent/tool.ts';
 import type { AgentInputItem } from '../items/items.ts';
 import type { Model } from '../models/model.ts';
 import type { StateRecord } from '../state/record.ts';
@@ -28,6 +29,8 @@ import { ModelInput } from './turn/model-input.ts';
 
 /** How long an aborted run waits for an append that the session has not answered (SESS-016). */
 const APPEND_GRACE_MS = 30_000;
+/** How long an aborted run waits for what is told of its end (RUN-512). */
+const END_GRACE_MS = 250;
 
 /** Where a streamed segment puts its events, and where it waits for its reader. */
 export interface Sink {
@@ -58,18 +61,26 @@ export class Segment {
     this.#sink = sink;
     if (state) checkResume(state, agent, options);
     this.#record = state ?? freshRecord(agent, this.#input ?? [], options);
-    if (state) {
-      applyOptions(state, options);
-      state.inUse = true;
-    }
+    // Asked before the state is marked: a context is the caller's own object.
+    const context = unwrapContext(options.context);
+    if (state) state.inUse = true;
     this.control = new Control(options.signal, sink !== undefined);
-    this.env = new SegmentEnv(
-      this.#record,
-      options,
-      this.control,
-      sink && ((event) => sink.emit(event)),
-      startSpans(this.#record, options, sink !== undefined),
-    );
+    try {
+      this.control.listen();
+      this.env = new SegmentEnv(
+        this.#record,
+        options,
+        this.control,
+        sink && ((event) => sink.emit(event)),
+        startSpans(this.#record, options, sink !== undefined),
+      );
+    } catch (error) {
+      // Nothing has started: the state is as it was, and free.
+      this.control.dispose();
+      if (state) state.inUse = false;
+      throw error;
+    }
+    if (state) applyOptions(state, options, context);
     // Open spans end with the abort, not with what is still being told to stop.
     this.control.onAbort((error) => this.env.spans.runFailed(error));
   }
@@ -130,7 +141,8 @@ export class Segment {
     const record = this.#record;
     const { session, sessionSettings, sessionInputCallback } = env.options;
     if (session) {
-      const args = { session, record, context: env.context, step: env.step };
+      const race = <T>(work: Promise<T>): Promise<T> => control.race(work);
+      const args = { session, record, context: env.context, step: env.step, race };
       if (this.#input === undefined) {
         env.session = new SessionWriter(args);
         await env.session.settle();
@@ -166,9 +178,11 @@ export class Segment {
   async #leave(outcome: 'completed' | 'interrupted' | 'cancelled' | 'failed'): Promise<void> {
     const { env, control } = this;
     this.#settleLive();
-    if (this.#started) await quietly('onRunEnd', () => env.options.hooks?.onRunEnd?.(env.context as never, outcome));
+    const tell = (what: string, call: () => MaybePromise<void> | undefined): Promise<void> =>
+      quietly(what, async () => await control.race(call(), END_GRACE_MS));
+    if (this.#started) await tell('onRunEnd', () => env.options.hooks?.onRunEnd?.(env.context as never, outcome));
     for (const model of env.models)
-      if (model.onRunEnd) await quietly('onRunEnd of a model', () => model.onRunEnd?.(env.owner));
+      if (model.onRunEnd) await tell('onRunEnd of a model', () => model.onRunEnd?.(env.owner));
     control.dispose();
     env.spans.end();
   }
@@ -217,9 +231,9 @@ function freshRecord(
 }
 
 /** Options that are given win over what the state says, and are written into it. */
-function applyOptions(record: StateRecord, options: ResolvedOptions): void {
+function applyOptions(record: StateRecord, options: ResolvedOptions, context: unknown): void {
   if (options.maxTurns !== undefined) record.maxTurns = options.maxTurns;
-  if (options.context !== undefined) contextInternals(record.context).value = unwrapContext(options.context);
+  if (options.context !== undefined) contextInternals(record.context).value = context;
   if (options.reasoningItemIdPolicy !== undefined) record.reasoningItemIdPolicy = options.reasoningItemIdPolicy;
 }
 

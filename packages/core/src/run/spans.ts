@@ -23,8 +23,15 @@ import { traceRecordOf } from '../tracing/trace-record.ts';
 export function startSpans(record: StateRecord, options: ResolvedOptions, streamed: boolean): RunSpans {
   const resumed = record.currentTurn > 0;
   const run = startRunTrace(options, record.trace);
-  record.trace = traceRecordOf(run.trace, record.trace);
-  return new RunSpans(record, run, { streamed, resumed });
+  try {
+    const trace = traceRecordOf(run.trace, record.trace);
+    const spans = new RunSpans(record, run, { streamed, resumed });
+    record.trace = trace;
+    return spans;
+  } catch (error) {
+    run.finish();
+    throw error;
+  }
 }
 
 /** Counts of one task or turn; those of a run that it resumes stand elsewhere. */

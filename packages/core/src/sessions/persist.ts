@@ -21,6 +21,8 @@ export interface WriterArgs {
   readonly record: StateRecord;
   readonly context: RunContext;
   readonly step: SessionStep;
+  /** Rejects when the run is aborted, for what is waited for outside of a step. */
+  readonly race?: (<T>(work: Promise<T>) => Promise<T>) | undefined;
   /** From `prepareInput`; absent in a resumed segment, whose first write reads it. */
   readonly tail?: KnownTail | undefined;
 }
@@ -43,6 +45,7 @@ export class SessionWriter {
   #record: StateRecord;
   readonly #context: RunContext;
   readonly #step: SessionStep;
+  readonly #race: WriterArgs['race'];
   #tail: KnownTail | undefined;
   #sessionId: string | undefined;
 
@@ -51,6 +54,7 @@ export class SessionWriter {
     this.#record = args.record;
     this.#context = args.context;
     this.#step = args.step;
+    this.#race = args.race;
     this.#tail = args.tail;
     this.#sessionId = knownSessionId(args.session);
     this.#record.sessionId = this.#sessionId ?? this.#record.sessionId;
@@ -203,7 +207,8 @@ export class SessionWriter {
   /** `''` when the session has no id to be had: such writes are told apart by what they hold alone. */
   async #id(): Promise<string> {
     if (this.#sessionId !== undefined) return this.#sessionId;
-    this.#sessionId = await readSessionId(this.#session);
+    const asked = readSessionId(this.#session);
+    this.#sessionId = await (this.#race?.(asked) ?? asked);
     if (this.#sessionId === undefined) return '';
     this.#record.sessionId = this.#sessionId;
     return this.#sessionId;

@@ -2,6 +2,7 @@ import { UserError } from '../base/errors.ts';
 import type { PendingWrite } from '../state/pending-write.ts';
 import type { StateRecord } from '../state/record.ts';
 import type { Session } from './contract.ts';
+import { SessionClosedError } from './errors.ts';
 import { knownSessionId } from './settings.ts';
 
 /**
@@ -9,6 +10,7 @@ import { knownSessionId } from './settings.ts';
  * `SessionWriter.settle`.
  *
  * @throws UserError `session_missing`, `session_write_wrong_session`
+ * @throws SessionClosedError for a session that says so: what tools do could not be stored any more
  */
 export function checkSessionForResume(record: StateRecord, session: Session | null | undefined): void {
   if (session === undefined && record.sessionId !== undefined) {
@@ -17,6 +19,10 @@ export function checkSessionForResume(record: StateRecord, session: Session | nu
       { code: 'session_missing' },
     );
   }
+  if (session && (session as { readonly closed?: unknown }).closed === true)
+    throw new SessionClosedError('The session was closed. Resume the state with an open one.', {
+      sessionId: knownSessionId(session),
+    });
   const pending = record.pendingWrite;
   if (pending === undefined) return;
   if (session === undefined || session === null) {

@@ -90,5 +90,5 @@ async function callEverything(
 
 function checkFlush(method: 'forceFlush' | 'shutdown', options: FlushOptions): void {
   const where = method === 'shutdown' ? 'shutdownTracing()' : 'flushTraces()';
-  checkOptions(options, { timeoutMs: kinds.integer(0), signal: kinds.object }, where);
+  checkOptions(options, { timeoutMs: kinds.integer(0), signal: kinds.abortSignal }, where);
 }
