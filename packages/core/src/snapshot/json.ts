@@ -36,7 +36,7 @@ export function visibleCause(error: unknown): { cause?: unknown } {
  * @throws UserError `json_too_large`, `json_parse`
  */
 export function parseText(text: string, maxBytes: number): unknown {
-  if (utf8Length(text, maxBytes) > maxBytes) throw tooLarge(`is longer than ${maxBytes} bytes (option maxBytes)`);
+  if (utf8Length(text, maxBytes) > maxBytes) throw overLimit(maxBytes);
   let parsed: unknown;
   try {
     parsed = JSON.parse(text);
@@ -126,7 +126,7 @@ export function copyPlain(value: unknown, maxBytes: number): unknown {
   const count = (more: number): void => {
     bytes += more;
     // Shared members are copied once per place, so a small graph can be a huge tree.
-    if (bytes > maxBytes) throw tooLarge(`is larger than ${maxBytes} bytes (option maxBytes)`);
+    if (bytes > maxBytes) throw overLimit(maxBytes);
   };
   const copy = (node: unknown, left: number): unknown => {
     switch (typeof node) {
@@ -231,6 +231,10 @@ function utf8Length(text: string, limit: number): number {
 
 function tooLarge(how: string): UserError {
   return new UserError(`The run state ${how}.`, { code: 'json_too_large' });
+}
+
+function overLimit(maxBytes: number): UserError {
+  return tooLarge(`has more than ${maxBytes} bytes. If it is one of yours, pass a higher limit as the option maxBytes`);
 }
 
 function notPlain(what: string): UserError {

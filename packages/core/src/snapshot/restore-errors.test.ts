@@ -309,9 +309,18 @@ describe('a state that is not right is refused with the code for it, and nothing
     const bytes = new TextEncoder().encode(text).length;
     await expect(RunState.fromString(desk, text, { maxBytes: bytes - 1 })).rejects.toMatchObject({
       code: 'json_too_large',
+      message: expect.stringMatching(/maxBytes/) as string,
     });
     await expect(RunState.fromString(desk, text, { maxBytes: bytes })).resolves.toBeInstanceOf(RunState);
     await expect(RunState.fromJSON(desk, JSON.parse(text), { maxBytes: 1000 })).rejects.toMatchObject({
+      code: 'json_too_large',
+    });
+  });
+
+  test('without an option 100 MB are read, and more than 256 MiB are not [STATE-402]', async () => {
+    const text = JSON.stringify(changed(paused(), 'context.context', { note: '@' }));
+    await expect(RunState.fromString(desk, text.replace('@', 'x'.repeat(100e6)))).resolves.toBeInstanceOf(RunState);
+    await expect(RunState.fromString(desk, 'x'.repeat(256 * 2 ** 20 + 1))).rejects.toMatchObject({
       code: 'json_too_large',
     });
   });

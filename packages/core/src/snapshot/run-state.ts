@@ -37,12 +37,13 @@ export interface RestoreOptions<C> {
   contextDeserializer?: ((raw: JsonObject) => C) | undefined;
   /** Fail instead of warn when the stored context needs help. Default `false`. */
   strictContext?: boolean | undefined;
-  /** Bytes of text. Default 64 MiB. */
+  /** Bytes of text; a run of 10,000 items has 8 MiB and more. Default 256 MiB. */
   maxBytes?: number | undefined;
 }
 
 const noInterruptions: readonly ToolApprovalItem[] = Object.freeze([]);
-const defaultMaxBytes = 64 * 1024 * 1024;
+// Far above what runs have, far below the longest string: what was written can be read.
+const defaultMaxBytes = 256 * 1024 * 1024;
 
 const serializeOptions = {
   contextSerializer: kinds.function,

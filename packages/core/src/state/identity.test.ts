@@ -1,5 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { sha256Hex } from '../base/digest.ts';
+import { CanonicalText, canonicalJson } from '../base/json-encode.ts';
+import { canonicalizeJsonText } from '../base/json-text.ts';
 import {
   approvalKeyOf,
   callIdentity,
@@ -7,9 +11,11 @@ import {
   invocationOf,
   lookupKeyOf,
   sameLookupKey,
+  ScopeDigests,
   storedIdentity,
 } from './identity.ts';
 import type { CallIdentity } from './identity.ts';
+import type { ToolLookupKey } from './record.ts';
 
 const call = (over: Record<string, unknown> = {}): Record<string, unknown> => ({
   type: 'function_call',
@@ -119,6 +125,46 @@ describe('digests are those of Python', () => {
     expect(identity?.approvalScope).toBe(scope);
     expect(identity?.fingerprint).toMatch(fingerprint ?? /^[0-9a-f]{64}$/);
   });
+});
+
+test('the text of a plain call is that of the general form, and calls of one tool share the digest of their scope', () => {
+  const names = fc.oneof(fc.string({ unit: 'grapheme', minLength: 1 }), fc.constantFrom('a"b', 'é', 'x.y'));
+  const texts = fc.oneof(
+    fc.json(),
+    fc.string({ unit: 'grapheme' }),
+    fc.constantFrom('{"b":1,"a":1.0}', '{"a":{"c":"\\n\u007f"}}', '{"a":1,"a":2}', '{"a" : "x"}', '{"a":"x"', '"'),
+  );
+  const keys = fc.oneof(
+    fc.record({ kind: fc.constantFrom('bare', 'deferred_top_level'), name: names }),
+    fc.record({ kind: fc.constant('namespaced'), namespace: names, name: names }),
+  ) as fc.Arbitrary<ToolLookupKey>;
+  const roles = fc.constantFrom(undefined, 'handoff' as const);
+  fc.assert(
+    fc.property(fc.array(fc.tuple(texts, keys, roles), { minLength: 1, maxLength: 4 }), (calls) => {
+      const scopes = new ScopeDigests();
+      for (const [text, key, role] of calls) {
+        const identity = callIdentity(call({ arguments: text }), key, { role });
+        const names = key.kind === 'namespaced' ? [key.namespace, key.name] : [key.name];
+        const scope = sha256Hex(
+          canonicalJson({
+            type: 'function_call',
+            ...(role && { invocation_role: role }),
+            tool_lookup_key: [key.kind, ...names],
+          }) ?? '',
+        );
+        const canonical = canonicalizeJsonText(text);
+        const fingerprint = sha256Hex(
+          canonicalJson({
+            approval_scope: scope,
+            type: 'function_call',
+            arguments: canonical === undefined ? text : new CanonicalText(canonical),
+          }) ?? '',
+        );
+        expect(digests(identity?.shareScope(scopes))).toEqual([scope, fingerprint]);
+        expect(digests(callIdentity(call({ arguments: text }), key, { role }))).toEqual([scope, fingerprint]);
+      }
+    }),
+  );
 });
 
 describe('what counts', () => {
