@@ -49,13 +49,15 @@ export async function invokeTool(
 ): Promise<ToolInvocation> {
   const internals = toolInternals(tool);
   const { timeout } = internals;
-  if (timeout === undefined)
-    return await answered(tool, internals, ctx, await attempt(internals, ctx, argumentsJson, parsed));
+  if (timeout === undefined) {
+    const done = await attempt(internals, ctx, argumentsJson, parsed);
+    return done.ok ? { output: done.output } : await failed(tool, internals, ctx, done);
+  }
   const limited = abort === undefined ? withAbort(ctx) : { ctx, abort };
   const done = await inTime(timeout.ms, limited.ctx.signal, () =>
     attempt(internals, limited.ctx, argumentsJson, parsed),
   );
-  if (done !== 'too late') return await answered(tool, internals, limited.ctx, done);
+  if (done !== 'too late') return done.ok ? { output: done.output } : await failed(tool, internals, limited.ctx, done);
   const error = timeoutError(tool.name, timeout);
   limited.abort(error);
   if (timeout.behavior === 'raise_exception') throw error;
@@ -100,14 +102,12 @@ async function attempt(
   }
 }
 
-async function answered(
+async function failed(
   tool: FunctionTool<never, never>,
   { failureErrorFunction }: ToolInternals,
   ctx: ToolContext<never>,
-  done: Attempt,
+  { thrown, issues }: Extract<Attempt, { ok: false }>,
 ): Promise<ToolInvocation> {
-  if (done.ok) return { output: done.output };
-  const { thrown, issues } = done;
   if (failureErrorFunction === null) throw failureOf(tool, thrown);
   const error = asError(thrown);
   if (failureErrorFunction === undefined) {
