@@ -28,6 +28,17 @@ async function measure(measurement: Measurement['name'], name: PeerName, ms: num
       expect(await run(), pieces.length);
       return [pieces.length / (await msPerRun(run, ms))];
     }
+    case 'state-input': {
+      const { stateTimes } = await import('./state.ts');
+      const { save, stringify, restore, parse } = await stateTimes('input', 10_000, ms, cpuMs);
+      const large = await stateTimes('input', 100_000, ms, cpuMs);
+      return [save, save / stringify, restore, restore / parse, large.save / save, large.restore / restore];
+    }
+    case 'state-items': {
+      const { stateTimes } = await import('./state.ts');
+      const { firstSave, save, stringify, restore, parse } = await stateTimes('items', 10_000, ms, cpuMs);
+      return [save, save / stringify, firstSave / stringify, restore, restore / parse];
+    }
     case 'import': {
       const start = cpuMs();
       await import(name);
