@@ -1,6 +1,6 @@
-import { ModelBehaviorError, UserError } from '../base/errors.ts';
-import { toUsage } from '../base/usage.ts';
+import { UserError } from '../base/errors.ts';
 import { throwIfAborted, untilAborted } from './abort.ts';
+import { checkedResponse } from './answer.ts';
 import { collectStream } from './collect.ts';
 import { withinTime } from './deadline.ts';
 import type { Deadline } from './deadline.ts';
@@ -33,20 +33,12 @@ async function attempt(
   const sent = deadline === undefined ? request : { ...request, signal: deadline.signal };
   if (onEvent !== undefined)
     return await collectStream(model.streamResponse(sent), onEvent, { signal: request.signal, deadline });
-  return checkedResponse(await untilAborted(model.getResponse(sent), request.signal));
+  // A model of plain JavaScript may answer without a promise.
+  return checkedResponse(await untilAborted(Promise.resolve(model.getResponse(sent)), request.signal));
 }
 
 function assertCallForm(model: Partial<Model>, method: 'getResponse' | 'streamResponse'): void {
   if (typeof model[method] === 'function') return;
   const form = method === 'getResponse' ? 'a plain run' : 'a streamed run';
   throw new UserError(`The model has no method ${method}, which ${form} calls. Complete it with defineModel({ … }).`);
-}
-
-/** Models are plain objects of anybody, so what they answer is looked at once. */
-function checkedResponse(response: Partial<ModelResponse> | undefined): ModelResponse {
-  if (!Array.isArray(response?.output))
-    throw new ModelBehaviorError('The model answered without an output array; a response is { output, usage }.');
-  return response.usage === undefined
-    ? { ...response, output: response.output, usage: toUsage() }
-    : (response as ModelResponse);
 }

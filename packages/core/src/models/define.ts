@@ -1,5 +1,6 @@
 import { UserError } from '../base/errors.ts';
 import { throwIfAborted } from './abort.ts';
+import { checkedResponse } from './answer.ts';
 import { collectStream } from './collect.ts';
 import type { Model, ModelRequest, ResponseMetadata } from './model.ts';
 import type { ResponseStreamEvent } from '../items/wire.ts';
@@ -36,7 +37,7 @@ export function defineModel(
 }
 
 async function* streamOf(model: Model, request: ModelRequest): AsyncGenerator<ResponseStreamEvent, ResponseMetadata> {
-  const { requestId, rawUsage, ...response } = await model.getResponse(request);
+  const { requestId, rawUsage, ...response } = checkedResponse(await model.getResponse(request));
   throwIfAborted(request.signal);
   for (const event of synthesizeStream(response)) {
     yield event;

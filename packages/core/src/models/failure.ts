@@ -24,9 +24,12 @@ export function failureOfResponse(response: FailedResponse): ModelBehaviorError 
 /** Of a stream's event that ends the response without an answer; `undefined` for every other event. */
 export function failureOfEvent(event: ResponseStreamEvent): ModelBehaviorError | undefined {
   switch (event.type as string) {
+    // A service that says `completed` of a response that is not gave no answer either.
+    case 'response.completed':
+      return failureOfResponse((event as { response?: FailedResponse | null }).response ?? {});
     case 'response.failed':
     case 'response.incomplete':
-      return terminalFailure(event.type, (event as { response: FailedResponse }).response);
+      return terminalFailure(event.type, (event as { response?: FailedResponse | null }).response ?? {});
     case 'error':
     case 'response.error':
       return errorEventFailure(event as unknown as Record<string, unknown>);

@@ -1,6 +1,7 @@
 import type { OpenAI } from 'openai';
 import { getDefaultModel } from '../agent/model-defaults.ts';
 import { ModelBehaviorError, UserError } from '../base/errors.ts';
+import { getLogger } from '../base/logger.ts';
 import { checkOptions } from '../base/options.ts';
 import { toUsage } from '../base/usage.ts';
 import type { ResponseStreamEvent } from '../items/wire.ts';
@@ -195,8 +196,20 @@ async function unlessAborted<T>(signal: AbortSignal | undefined, send: () => Pro
   try {
     return await send();
   } catch (error) {
-    throw signal?.aborted ? abortError(signal) : error;
+    if (signal?.aborted) throw abortError(signal);
+    throw error instanceof TypeError || error instanceof SyntaxError ? noResponse(error) : error;
   }
+}
+
+/**
+ * What the client throws when it reads something else than a response, a proxy's page say, has no class of its own. It may
+ * quote the page.
+ */
+function noResponse(error: Error): ModelBehaviorError {
+  return new ModelBehaviorError(
+    'The service answered with something that is no response object. Is the base URL right, and is there a proxy on the way?',
+    getLogger().dontLogModelData ? {} : { cause: error },
+  );
 }
 
 function metadataOf(
