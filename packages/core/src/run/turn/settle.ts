@@ -63,7 +63,12 @@ async function toolsOutput(
   const results = functionResults(pass, tools);
   if (results.length === 0) return undefined;
   const ending = await endingOutput(behavior, results, pass.agent, env);
-  return ending && finalOutput(output.type === 'text' ? toolOutputText(ending.value) : ending.value);
+  if (ending === undefined) return undefined;
+  const { value } = ending;
+  if (output.type === 'text') return finalOutput(toolOutputText(value));
+  if (value === null || value === undefined)
+    getLogger().error(`A tool ended a run with ${value} where the agent has an output type; it is taken as it is.`);
+  return finalOutput(value);
 }
 
 /** Outputs of all function calls of the response in call order, whichever pass made them; rejection texts count too. */
