@@ -1,17 +1,52 @@
-// The README's example, copied as it stands into an empty project with the packed packages: it type-checks, and each
-// of its two runs prints what the README says. Needs the build.
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+// The code of the READMEs, copied as it stands into an empty project with the packed packages. Each ```ts block is a
+// file: it type-checks, with the compiler options that the README of core names, and runs. What it prints are its
+// `// → …` comments, one a line; a ```console block behind it shows commands and what they print instead.
+// A hidden comment before a block says what is special: `<!-- check: types -->` (does not run), `<!-- check: goes on -->`
+// (a part of the file of the block before), `<!-- check: desk.ts -->` (its name). Needs the build.
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { root } from './bootstrap.mjs';
 import { EmptyProject } from './empty-project.mjs';
 
-const readme = readFileSync(join(root, 'README.md'), 'utf8');
+const readmes = ['README.md', 'packages/core/README.md', 'packages/session-sqlite/README.md'];
 
-/** The only code block of a language. */
-function block(language) {
-  const found = [...readme.matchAll(new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\`$`, 'gm'))].map((match) => match[1]);
-  if (found.length !== 1) throw new Error(`README.md should have one block of ${language}, it has ${found.length}`);
-  return found[0];
+/** The files of a README's code, and what each must print. */
+function filesOf(readme) {
+  const text = readFileSync(join(root, readme), 'utf8');
+  const files = [];
+  for (const [, mark, language, code] of text.matchAll(
+    /(?:^<!-- check: (.+) -->\n+)?^```(ts|console)\n([^]*?)^```$/gm,
+  )) {
+    const last = files.at(-1);
+    if (language === 'console') last.commands = code;
+    else if (mark === 'goes on') last.code += code;
+    else {
+      const name = mark?.endsWith('.ts') ? mark : `block-${files.length + 1}.ts`;
+      // A folder for each README: what its programs keep is its own.
+      files.push({ readme, folder: dirname(readme), name, code, runs: mark !== 'types', commands: undefined });
+    }
+  }
+  return files;
+}
+
+function compare(file, command, expected, output) {
+  if (output.trimEnd() === expected.trimEnd()) return;
+  throw new Error(`${file.readme} says of "${command}":\n${expected}\nbut it prints:\n${output}`);
+}
+
+function check(project, file) {
+  const folder = join(project.path, file.folder);
+  if (file.commands !== undefined) {
+    // What a terminal shows: `$ command`, then its output.
+    for (const part of file.commands.split(/^\$ /m).filter(Boolean)) {
+      const [command, ...lines] = part.split('\n');
+      compare(file, command, lines.join('\n'), project.run('sh', ['-c', `${command} 2>&1`], folder));
+    }
+  } else if (file.runs) {
+    const output = project.run('node', [file.name], folder);
+    const lines = [...file.code.matchAll(/\/\/ → (.*)$/gm)].map(([, line]) => line);
+    if (lines.length > 0) compare(file, `node ${file.name}`, lines.join('\n'), output);
+  }
 }
 
 const project = new EmptyProject();
@@ -23,17 +58,19 @@ try {
   project.link('zod', join(root, 'examples/support-desk'));
   project.link('@types/node', root);
   writeFileSync(join(project.path, 'package.json'), '{ "type": "module" }');
-  writeFileSync(join(project.path, 'desk.ts'), block('ts'));
-  const options = '--module nodenext --target es2023 --strict --noEmit --types node --preserveSymlinks desk.ts';
-  project.run('node', [join(root, 'node_modules/typescript/bin/tsc'), ...options.split(' ')]);
 
-  // What a terminal shows: `$ command`, then its output.
-  for (const part of block('console').split(/^\$ /m).filter(Boolean)) {
-    const [command, ...lines] = part.trimEnd().split('\n');
-    const output = project.run('sh', ['-c', `${command} 2>&1`]).trimEnd();
-    if (output !== lines.join('\n'))
-      throw new Error(`README.md says of "${command}":\n${lines.join('\n')}\nbut it prints:\n${output}`);
+  const files = readmes.flatMap(filesOf);
+  for (const { folder, name, code } of files) {
+    mkdirSync(join(project.path, folder), { recursive: true });
+    writeFileSync(join(project.path, folder, name), code);
   }
+  const core = readFileSync(join(root, 'packages/core/README.md'), 'utf8');
+  const [, tsconfig] = /^```json\n([^]*?)^```$/m.exec(core);
+  writeFileSync(join(project.path, 'tsconfig.json'), tsconfig);
+  const tsc = join(root, 'node_modules/typescript/bin/tsc');
+  project.run('node', [tsc, '-p', '.', '--noEmit', '--preserveSymlinks']);
+  for (const file of files) check(project, file);
+  console.log(`${files.length} programs of ${readmes.length} READMEs`);
 } catch (error) {
   console.error(error.message);
   process.exitCode = 1;

@@ -30,8 +30,9 @@ import type { Row, Statements } from './statements.ts';
  *
  * @throws UserError `session_id_invalid`, `session_name_invalid`, and for options of a wrong kind
  * @example
- * await using session = new SQLiteSession('user-42', 'chat.db');
+ * const session = new SQLiteSession('user-42', 'chat.db');
  * await run(agent, 'My name is Ada.', { session });
+ * await session.close(); // lets go of the file; on Node 24 `await using session = …` does it by itself
  */
 export class SQLiteSession<T extends object = AgentInputItem> implements ManagedSession<T> {
   readonly sessionId: string;
