@@ -1,3 +1,4 @@
+import { answersLater } from './at-once.ts';
 import { pythonNumber, quote, quoteAscii, sortedKeys } from './json.ts';
 
 /** Levels that every encoder here writes; deeper values (and cycles, which have no end) are refused. */
@@ -50,6 +51,15 @@ export function encodeJson(value: unknown, options: { style?: 'compact' | 'space
 }
 
 /**
+ * Whether `encodeJson` would write this value as an object; no text is made.
+ *
+ * @throws JsonEncodeError where it would
+ */
+export function isJsonObject(value: unknown): boolean {
+  return encode(value, NO_TEXT).startsWith('{');
+}
+
+/**
  * The text under item digests: Python's default JSON with sorted keys (STATE §12.9). Numbers are those of JavaScript, so
  * a `1.0` that Python kept as a float has another digest there.
  *
@@ -77,6 +87,7 @@ export function canonicalJson(value: unknown): string | undefined {
 
 const SEPARATORS = { compact: { comma: ',', colon: ':' }, spaced: { comma: ', ', colon: ': ' } } as const;
 const DIGEST: Format = { ...SEPARATORS.spaced, quote: quoteAscii, sort: true, strict: false };
+const NO_TEXT: Format = { comma: '', colon: '', quote: () => '', sort: false, strict: true };
 const IDENTITY: Format = { ...SEPARATORS.compact, quote, sort: true, strict: false };
 
 function encode(value: unknown, format: Format): string {
@@ -136,6 +147,7 @@ function writeObject(
   if (value instanceof CanonicalText) return value.text;
   if ('toJSON' in value && typeof value.toJSON === 'function') {
     const json: unknown = value.toJSON(String(key));
+    if (answersLater(json)) throw new JsonEncodeError(path, 'has a toJSON that gives a promise');
     // What toJSON gives is taken as it is; its own toJSON is not called again.
     return isPlainObject(json) && !Array.isArray(json)
       ? writeMembers(json, path, format)
@@ -159,7 +171,7 @@ function writeMembers(value: object, path: (string | number)[], format: Format):
 }
 
 /** Of this realm or another: its prototype is the end of the chain. */
-function isPlainObject(value: unknown): value is object {
+export function isPlainObject(value: unknown): value is object {
   if (typeof value !== 'object' || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;

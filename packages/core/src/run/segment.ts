@@ -11,6 +11,7 @@ import { Agent } from '../agent/agent.ts';
 import { attachRunData, UserError } from '../base/errors.ts';
 import { getLogger } from '../base/logger.ts';
 import { kindOf } from '../base/options.ts';
+import { checkNewItems } from '../items/check.ts';
 import { makePromptCacheKey } from '../models/cache-key.ts';
 import { prepareInput } from '../sessions/prepare.ts';
 import { SessionWriter } from '../sessions/persist.ts';
@@ -209,6 +210,7 @@ function checkArguments(agent: unknown, input: unknown): void {
     throw new TypeError(
       `run: the input must be a string, an array of input items, or a RunState, not ${kindOf(input)}.`,
     );
+  if (Array.isArray(input)) checkNewItems(input, 'input', 'run');
   // An easy slip, and a model would get all of it as a message.
   if (typeof input === 'string' && /^\s*\{\s*"\$schemaVersion"\s*:/.test(input))
     throw new UserError(

@@ -1,3 +1,4 @@
+import { checkItemList } from '../items/check.ts';
 import { dedupeInput, itemDigest, toInputItem, withoutReasoningId } from '../items/convert.ts';
 import type { AgentInputItem, RunItem } from '../items/items.ts';
 import type { PendingWrite } from '../state/pending-write.ts';
@@ -64,9 +65,10 @@ function storedForm(session: Session, record: StateRecord, item: AgentInputItem)
 }
 
 function forStore(session: Session, items: readonly AgentInputItem[]): readonly AgentInputItem[] {
-  return supports(session, 'itemPolicy') && session.prepareItemsForPersistence
-    ? session.prepareItemsForPersistence(items)
-    : items;
+  if (!supports(session, 'itemPolicy') || !session.prepareItemsForPersistence) return items;
+  const prepared = session.prepareItemsForPersistence(items);
+  checkItemList(prepared, "The session's prepareItemsForPersistence() returned");
+  return prepared;
 }
 
 /** Run items whose form is in the batch; without duplicates that is all of them, and nothing needs to be digested. */

@@ -1,3 +1,4 @@
+import { checkItemList } from '../items/check.ts';
 import type { AgentInputItem } from '../items/items.ts';
 import type { RunContext } from '../state/context.ts';
 import { supports } from './contract.ts';
@@ -12,12 +13,20 @@ export type SessionStep = <T>(
 /**
  * Reads as the contract documents it: other people's sessions see exactly the documented arguments, and only those that
  * opted in see the context.
+ *
+ * @throws UserError when a session gives anything but items
  */
 export async function readItems(
   session: Session,
   limit: number | undefined,
   context: RunContext,
 ): Promise<AgentInputItem[]> {
+  const items = await askItems(session, limit, context);
+  checkItemList(items, "The session's getItems() resolved to");
+  return items;
+}
+
+async function askItems(session: Session, limit: number | undefined, context: RunContext): Promise<AgentInputItem[]> {
   if (supports(session, 'runContext')) return await session.getItems(limit, context);
   return limit === undefined ? await session.getItems() : await session.getItems(limit);
 }

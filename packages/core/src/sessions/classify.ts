@@ -1,5 +1,3 @@
-import { UserError } from '../base/errors.ts';
-import { kindOf } from '../base/options.ts';
 import type { AgentInputItem } from '../items/items.ts';
 import type { Sourced } from './prune.ts';
 
@@ -25,10 +23,6 @@ export function classifyResult(
   const old = pool(history, keyOf);
   const fresh = pool(newItems, keyOf);
   return result.map((item): Sourced => {
-    const kind: unknown = item;
-    if (typeof kind !== 'object' || kind === null || Array.isArray(kind)) {
-      throw new UserError(`'sessionInputCallback' must return input items, not ${kindOf(kind)}.`);
-    }
     if (!handed.has(item) && fresh.take(item)) return { item, isNew: true };
     if (old.take(item) || handed.has(item) || old.takeEqual(item)) return { item, isNew: false };
     // An equal new item is used up by its copy, so that a second one is not taken for it; either way it is new.

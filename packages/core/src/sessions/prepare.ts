@@ -1,5 +1,6 @@
 import { UserError } from '../base/errors.ts';
 import { kindOf } from '../base/options.ts';
+import { checkItemList, checkNewItems } from '../items/check.ts';
 import { dedupeInput, inputToList, withoutReasoningId } from '../items/convert.ts';
 import type { AgentInputItem } from '../items/items.ts';
 import type { RunContext } from '../state/context.ts';
@@ -70,12 +71,14 @@ function modelView(
 ): AgentInputItem[] {
   const itemPolicy = supports(session, 'itemPolicy') ? session : undefined;
   const omitIds = policy === 'omit' && itemPolicy?.preserveReasoningItemIds !== true;
-  return stored.map((item) => {
+  const view = stored.map((item) => {
     refuseForeign(item);
     const plain = withoutSdkKeys(item);
     const copy = omitIds ? withoutReasoningId(plain) : plain;
     return itemPolicy?.prepareHistoryItemForModelInput ? itemPolicy.prepareHistoryItemForModelInput(copy) : copy;
   });
+  if (itemPolicy) checkItemList(view, "The session's prepareHistoryItemForModelInput() returned");
+  return view;
 }
 
 function withoutSdkKeys(item: AgentInputItem): AgentInputItem {
@@ -111,7 +114,11 @@ async function combine(
   if (!Array.isArray(result)) {
     throw new UserError(`'sessionInputCallback' must return an array of input items, not ${kindOf(result)}.`);
   }
-  return classifyResult(result as readonly AgentInputItem[], old, fresh, handed, (item) => tailDigest(session, item));
+  checkItemList(result, "'sessionInputCallback' returned");
+  const sourced = classifyResult(result as AgentInputItem[], old, fresh, handed, (item) => tailDigest(session, item));
+  const added = sourced.filter(({ isNew }) => isNew).map(({ item }) => item);
+  checkNewItems(added, 'new items', "'sessionInputCallback' returned what cannot be stored");
+  return sourced;
 }
 
 function deepCopy<T>(value: T): T {

@@ -1,3 +1,4 @@
+import { checkItemList } from '../items/check.ts';
 import { itemDigest } from '../items/convert.ts';
 import type { AgentInputItem } from '../items/items.ts';
 import { supports } from './contract.ts';
@@ -42,7 +43,8 @@ export class KnownTail {
 
 /** Raw digest of an item as this session compares it (STATE-316). */
 export function tailDigest(session: Session, item: AgentInputItem): string {
-  const normalized =
-    supports(session, 'itemPolicy') && session.normalizeForComparison ? session.normalizeForComparison(item) : item;
+  if (!supports(session, 'itemPolicy') || !session.normalizeForComparison) return itemDigest(item, 'raw');
+  const normalized = session.normalizeForComparison(item);
+  checkItemList([normalized], "The session's normalizeForComparison() returned");
   return itemDigest(normalized, 'raw');
 }

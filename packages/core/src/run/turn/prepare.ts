@@ -15,6 +15,7 @@ import { getDefaultModelSettings } from '../../agent/model-defaults.ts';
 import { resolveOutput } from '../../agent/output.ts';
 import { resolvePrompt } from '../../agent/prompt.ts';
 import { UserError } from '../../base/errors.ts';
+import { checkItemList } from '../../items/check.ts';
 import { dedupeInput } from '../../items/convert.ts';
 import { needsPromptCacheKey, withPromptCacheKey } from '../../models/cache-key.ts';
 import { resolveModel } from '../../models/resolve.ts';
@@ -150,6 +151,7 @@ async function filterInput(
   const { input, instructions } = (filtered ?? {}) as { input?: unknown; instructions?: unknown };
   if (!Array.isArray(input))
     throw new UserError('callModelInputFilter must return model input data: { input: […], instructions }.');
+  checkItemList(input, 'callModelInputFilter returned');
   if (instructions !== undefined && typeof instructions !== 'string')
     throw new UserError('callModelInputFilter must return `instructions` as a string, or leave them out.');
   return { input: dedupeInput(input as AgentInputItem[]), instructions };
