@@ -197,14 +197,16 @@ async function unlessAborted<T>(signal: AbortSignal | undefined, send: () => Pro
     return await send();
   } catch (error) {
     if (signal?.aborted) throw abortError(signal);
-    throw error instanceof TypeError || error instanceof SyntaxError ? noResponse(error) : error;
+    throw isMisreading(error) ? noResponse(error) : error;
   }
 }
 
-/**
- * What the client throws when it reads something else than a response, a proxy's page say, has no class of its own. It may
- * quote the page.
- */
+/** The client looks for members where there are none; a `TypeError` of the network says other things (MODEL-812). */
+function isMisreading(error: unknown): error is TypeError {
+  return error instanceof TypeError && /'in' operator|properties of|not an object|not iterable/i.test(error.message);
+}
+
+/** Of an answer that is none, a proxy's page say: what the client throws has no class of its own, and may quote the page. */
 function noResponse(error: Error): ModelBehaviorError {
   return new ModelBehaviorError(
     'The service answered with something that is no response object. Is the base URL right, and is there a proxy on the way?',

@@ -1,10 +1,14 @@
 import { getLogger } from '../base/logger.ts';
+import { unref } from '../base/timers.ts';
 import type { ResponseStreamEvent } from '../items/wire.ts';
 import { abortError } from '../models/abort.ts';
 import { truncated } from '../models/collect.ts';
 import { failureOfEvent } from '../models/failure.ts';
 
-export type ServerStream = AsyncIterable<ResponseStreamEvent>;
+export interface ServerStream extends AsyncIterable<ResponseStreamEvent> {
+  /** The client's: ends the connection. */
+  readonly controller?: AbortController;
+}
 
 /** Hears of the end before the consumer does, who may stop there. */
 export interface StreamObserver {
@@ -28,7 +32,8 @@ export async function* readServerStream(
   let iterator: AsyncIterator<ResponseStreamEvent> | undefined;
   let nextNumber = 0;
   try {
-    const source = (iterator = (await open())[Symbol.asyncIterator]());
+    const stream = await open();
+    const source = (iterator = stream[Symbol.asyncIterator]());
     for (;;) {
       let event: ResponseStreamEvent;
       try {
@@ -53,7 +58,7 @@ export async function* readServerStream(
       if (failure !== undefined) throw failure;
       if (event.type === 'response.completed') {
         iterator = undefined;
-        drain(source);
+        drain(source, stream.controller);
         return;
       }
     }
@@ -98,11 +103,19 @@ function textOrNull(value: unknown): string | null {
   return typeof value === 'string' ? value : null;
 }
 
-/** Lets the answer's body run to its end, so that its connection can be used again; nobody waits for it. */
-function drain(iterator: AsyncIterator<ResponseStreamEvent>): void {
-  iterator.next().then((step) => {
-    if (step.done !== true) close(iterator);
-  }, logged);
+/** How long a connection is kept for a service that does not end its answer. */
+const DRAIN_MS = 1000;
+
+/** Lets the answer's body run to its end, so that its connection can be used again; nobody waits for it, and not for long. */
+function drain(iterator: AsyncIterator<ResponseStreamEvent>, controller: AbortController | undefined): void {
+  const timer = setTimeout(() => controller?.abort(), DRAIN_MS);
+  unref(timer);
+  iterator
+    .next()
+    .then((step) => {
+      if (step.done !== true) close(iterator);
+    }, logged)
+    .finally(() => clearTimeout(timer));
 }
 
 function close(iterator: AsyncIterator<ResponseStreamEvent>): void {

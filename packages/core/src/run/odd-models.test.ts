@@ -99,14 +99,14 @@ describe('a stream that no model can mean', () => {
       },
       'response.failed',
     ],
-  ])('%s is a ModelBehaviorError that says so [MODEL-412]', async (_name, stream, text) => {
+  ])('%s is a ModelBehaviorError that says so [MODEL-531]', async (_name, stream, text) => {
     const error: unknown = await streamed(stream).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(ModelBehaviorError);
     expect((error as Error).message).toContain(text);
   });
 
   test.each(['incomplete', 'failed'])(
-    'ends well with a response that is %s: it is no answer [IL-131]',
+    'ends well with a response that is %s: it is no answer [MODEL-531, IL-131]',
     async (status) => {
       const end = { type: 'response.completed', response: { id: 'r', status, output: [hello] } };
       await expect(
@@ -117,7 +117,7 @@ describe('a stream that no model can mean', () => {
     },
   );
 
-  test('of another kind than a generator is read all the same [MODEL-412]', async () => {
+  test('of another kind than a generator is read all the same [MODEL-101]', async () => {
     const iterable = {
       async *[Symbol.asyncIterator]() {
         yield done;
@@ -130,7 +130,7 @@ describe('a stream that no model can mean', () => {
 });
 
 test.each(['<html>secret</html>', '', 'null', '{}'])(
-  'a 200 that is no response (%j) is told without its text [MODEL-412]',
+  'a 200 that is no response (%j) is told without its text [MODEL-531]',
   async (body) => {
     const server = createServer((_request, response) => {
       response.setHeader('content-type', body.startsWith('<') ? 'text/html' : 'application/json');

@@ -1,6 +1,8 @@
+import { answersLater, atOnce } from '../base/at-once.ts';
 import { UserError } from '../base/errors.ts';
 import { checkOptions, kindOf, kinds } from '../base/options.ts';
-import { unref, within } from './deadline.ts';
+import { unref } from '../base/timers.ts';
+import { within } from './deadline.ts';
 import { log, logFailure } from './log.ts';
 import type { FlushOptions, Span, Trace, TraceExporter, TraceProcessor } from './types.ts';
 
@@ -75,7 +77,8 @@ export class BatchTraceProcessor implements TraceProcessor {
 
   onTraceEnd(_trace: Trace): void {
     if (this.#shutDown) return;
-    this.#settings.waitUntil?.(this.forceFlush());
+    // What the runtime answers is of no use.
+    answersLater(this.#settings.waitUntil?.(this.forceFlush()));
   }
 
   onSpanEnd(span: Span): void {
@@ -131,7 +134,7 @@ export class BatchTraceProcessor implements TraceProcessor {
 
   #isWanted(item: Trace | Span): boolean {
     try {
-      return this.#settings.filter?.(item) ?? true;
+      return atOnce(this.#settings.filter?.(item) ?? true, 'The filter');
     } catch (error) {
       // What a filter cannot judge is not sent.
       logFailure('Filter of a BatchTraceProcessor', error);

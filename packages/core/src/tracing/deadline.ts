@@ -1,10 +1,5 @@
 import type { FlushOptions } from './types.ts';
 
-/** A waiting timer keeps no process alive. */
-export function unref(timer: unknown): void {
-  if (typeof timer === 'object' && timer !== null) (timer as { unref?: () => void }).unref?.();
-}
-
 /** Waits for `work`, at most until the limit or the signal. Never rejects because of either; the work goes on by itself. */
 export async function within(options: FlushOptions, work: Promise<unknown>): Promise<void> {
   const { timeoutMs, signal } = options;

@@ -1,6 +1,8 @@
+import { atOnce } from '../base/at-once.ts';
 import { kindOf } from '../base/options.ts';
 import { UserError } from '../base/errors.ts';
-import { unref, within } from './deadline.ts';
+import { unref } from '../base/timers.ts';
+import { within } from './deadline.ts';
 import { log, logFailure } from './log.ts';
 import { runtime } from './runtime.ts';
 import type { ProcessorEntry } from './runtime.ts';
@@ -72,7 +74,8 @@ export function notifyResume(trace: Trace, stored: Readonly<Record<string, unkno
     if (processor.onTraceResume === undefined) continue;
     const carrier = processor.carrierKey === undefined ? undefined : stored[processor.carrierKey];
     try {
-      processor.onTraceResume(trace, carrier as Record<string, string> | undefined);
+      const result: unknown = processor.onTraceResume(trace, carrier as Record<string, string> | undefined);
+      watch(entry, 'onTraceResume', result);
     } catch (error) {
       report(entry, 'onTraceResume', error);
     }
@@ -86,7 +89,7 @@ export function carriersOf(trace: Trace): Record<string, Record<string, string>>
     const { carrierKey } = entry.processor;
     if (carrierKey === undefined) continue;
     try {
-      const carrier = entry.processor.getCarrier?.(trace);
+      const carrier = atOnce(entry.processor.getCarrier?.(trace), 'getCarrier');
       if (carrier !== undefined) carriers[carrierKey] = { ...carrier };
     } catch (error) {
       report(entry, 'getCarrier', error);
