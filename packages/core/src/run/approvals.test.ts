@@ -149,7 +149,7 @@ bothForms((runForm, form) => {
           1,
         ]);
         expect(session.kinds).toBe('u fc fco');
-        expect(session.log).toEqual(['get', 'add[u]', 'add[fc]', 'add[fco]']);
+        expect(session.log).toEqual(['get', 'add[u]', 'add[fc]', 'get(2)', 'add[fco]']);
       }
     });
 

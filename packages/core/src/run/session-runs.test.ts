@@ -227,9 +227,10 @@ bothForms((runForm, form) => {
       expect(session.kinds).toBe('u fc fco u u m');
     });
 
-    it('sends an output without its call when there is no limit [SESS#25, SESS-074]', async () => {
-      const { sent } = await go([output('c')], 'x');
-      expect(sent).toEqual([output('c'), user('x')]);
+    it('drops it without a limit too, whoever lost the call [SESS#25, SESS-074]', async () => {
+      const { session, sent } = await go([output('c')], 'x');
+      expect(sent).toEqual([user('x')]);
+      expect(session.kinds).toBe('fco u m');
     });
 
     it('drops from the request a call of the history without output, and the reasoning before it [SESS#26, SESS-071, 073]', async () => {

@@ -1,15 +1,18 @@
+import { randomHex } from '../base/ids.ts';
 import type { AgentInputItem, RunItem } from '../items/items.ts';
 import type { RunContext } from '../state/context.ts';
 import type { PendingWrite } from '../state/pending-write.ts';
 import type { StateRecord } from '../state/record.ts';
 import { claimHeld, inputBatch, rawDigests, turnBatch } from './batch.ts';
-import { appendItems, applyOperation, readItems } from './calls.ts';
+import { appendItems, applyOperation, popItems, readItems } from './calls.ts';
 import type { SessionStep } from './calls.ts';
 import { supports } from './contract.ts';
 import type { HistoryOperation, Session, TransactionalSession } from './contract.ts';
 import { SessionOutcomeUnknownError } from './errors.ts';
 import { batchPosition, operationId } from './operation-id.ts';
 import { ambiguous, isHeld, readOutcome, stillThere, wrongSession } from './recover.ts';
+import { Rejoin } from './rejoin.ts';
+import type { Place } from './rejoin.ts';
 import { knownSessionId, readSessionId } from './settings.ts';
 import { KnownTail, tailDigest } from './tail.ts';
 
@@ -47,6 +50,8 @@ export class SessionWriter {
   readonly #step: SessionStep;
   readonly #race: WriterArgs['race'];
   #tail: KnownTail | undefined;
+  /** Of a resumed segment, until it knows where it stands. */
+  readonly #rejoin: Rejoin | undefined;
   #sessionId: string | undefined;
 
   constructor(args: WriterArgs) {
@@ -56,6 +61,7 @@ export class SessionWriter {
     this.#step = args.step;
     this.#race = args.race;
     this.#tail = args.tail;
+    this.#rejoin = args.tail === undefined ? new Rejoin(args.session, args.record) : undefined;
     this.#sessionId = knownSessionId(args.session);
     this.#record.sessionId = this.#sessionId ?? this.#record.sessionId;
   }
@@ -100,13 +106,8 @@ export class SessionWriter {
     }
     const persistedCount = record.persistedItemCount + batch.count;
     const pending = this.#pending(batch.items, { persistedCount, ...batchPosition(record) }, meta);
-    if (meta.terminal === true) {
-      await this.#append(pending);
-      this.#acknowledge(pending);
-      return;
-    }
-    record.pendingWrite = pending;
-    await this.#write(pending);
+    if (meta.terminal !== true) record.pendingWrite = pending;
+    await this.#write(pending, meta.terminal);
   }
 
   /**
@@ -128,6 +129,7 @@ export class SessionWriter {
     if (!pending.acknowledged && pending.position !== undefined && supports(this.#session, 'transactions')) {
       await this.#append(pending);
       this.#tail = undefined;
+      this.#rejoin?.settled(pending.items);
       return this.#acknowledge(pending);
     }
     const tail = await this.#read(before.length + pending.items.length);
@@ -146,13 +148,57 @@ export class SessionWriter {
     this.#tail = undefined;
     this.#acknowledge(pending);
     this.#tail = new KnownTail(tail, false);
+    this.#rejoin?.end();
   }
 
-  /** Steps ③ to ⑤ of STATE §11.2. */
-  async #write(pending: PendingWrite): Promise<void> {
-    pending.before ??= await this.#before(pending.items.length);
+  /** Steps ③ to ⑤ of STATE §11.2. The last append of a run needs no `before`: nobody will settle it. */
+  async #write(pending: PendingWrite, terminal = false): Promise<void> {
+    if (this.#rejoin?.isDue(terminal && !pending.hasLocalToolOutputs)) {
+      const place = await this.#rejoin.place(pending.items, this.#record, (count) => this.#read(count));
+      this.#tail = place.tail;
+      return await this.#put(place, pending, terminal);
+    }
+    if (!terminal) pending.before ??= await this.#before(pending.items.length);
     await this.#append(pending);
     this.#acknowledge(pending);
+  }
+
+  /** A batch of a segment that may not be the first one to go on from its state. */
+  async #put({ items, replaced, searched }: Place, owed: PendingWrite, terminal: boolean): Promise<void> {
+    const pending = items === owed.items ? owed : { ...owed, items };
+    if (items.length > 0) {
+      if (!terminal) this.#record.pendingWrite = pending;
+      // With `before` a settlement would look at the tail alone; without, it finds its place again as this segment did.
+      if (!searched) pending.before ??= await this.#before(items.length);
+      if (replaced.length > 0) await this.#replace(replaced, items);
+      else await this.#append(pending);
+      if (searched && replaced.length === 0) await this.#ensure(items);
+    }
+    this.#acknowledge(pending);
+  }
+
+  async #replace(expectedSuffix: readonly AgentInputItem[], replacement: readonly AgentInputItem[]): Promise<void> {
+    const session = this.#session;
+    await this.#step({ kind: 'session', operation: 'append' }, async () => {
+      if (supports(session, 'transactions')) {
+        const transaction = { type: 'replace_suffix', expectedSuffix, replacement } as const;
+        return await this.#apply(session, { operationId: randomHex(16), transaction });
+      }
+      const gone = await popItems(session, expectedSuffix, this.#context, (item) => tailDigest(session, item));
+      if (!gone) throw ambiguous();
+      await appendItems(session, replacement, this.#context);
+    });
+  }
+
+  /** The id of an append may be known from an earlier resume whose items were replaced since: then nothing was stored. */
+  async #ensure(items: readonly AgentInputItem[]): Promise<void> {
+    const session = this.#session;
+    if (!supports(session, 'transactions')) return;
+    const stored = this.#digests(await this.#read(items.length));
+    if (this.#digests(items).every((digest, index) => digest === stored[index])) return;
+    await this.#step({ kind: 'session', operation: 'append' }, () =>
+      this.#apply(session, { operationId: randomHex(16), transaction: { type: 'append_items', items } }),
+    );
   }
 
   async #before(batchLength: number): Promise<readonly string[]> {

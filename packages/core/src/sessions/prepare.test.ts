@@ -144,14 +144,15 @@ describe('the limit', () => {
     await expect(prepare(history, { settings: { limits: 1 } as never })).rejects.toThrow(/limit/);
   });
 
-  it('that cuts a pair leaves the orphan output out; without one it is sent [SESS#24, SESS#25, SESS-074, IL-019]', async () => {
+  it('that cuts a pair leaves the orphan output out, and so does a history that has none of its call [SESS#24, SESS#25, SESS-074, IL-019]', async () => {
     const pair = [call('c'), output('c'), answer('yes')];
     expect((await prepare(pair, { settings: { limit: 2 } })).input).toEqual([answer('yes'), user('new')]);
     const orphan = [output('c'), answer('yes')];
-    expect((await prepare(orphan)).input).toEqual([...orphan, user('new')]);
+    expect((await prepare(orphan)).input).toEqual([answer('yes'), user('new')]);
     expect(
       (await prepare(pair, { settings: { limit: 2 }, callback: (old, items) => [...old, ...items] })).input,
-    ).toEqual([...orphan, user('new')]);
+    ).toEqual([answer('yes'), user('new')]);
+    expect((await prepare([], { input: [output('c')] })).input).toEqual([output('c')]);
   });
 });
 
@@ -181,7 +182,7 @@ describe('orphans and duplicates', () => {
 
   it('answers count by type and call id, and may be new [SESS-071]', async () => {
     const custom = item({ type: 'custom_tool_call_output', call_id: 'a', output: 'x' });
-    expect((await prepare([call('a'), custom])).input).toEqual([custom, user('new')]);
+    expect((await prepare([call('a'), custom])).input).toEqual([user('new')]);
     expect((await prepare([call('a')], { input: [output('a')] })).input).toEqual([call('a'), output('a')]);
   });
 

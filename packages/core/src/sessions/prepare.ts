@@ -55,7 +55,7 @@ export async function prepareInput(args: PrepareArgs): Promise<PreparedInput> {
     callback === undefined
       ? [...history.map((item) => ({ item, isNew: false })), ...newItems.map((item) => ({ item, isNew: true }))]
       : await combine(callback, history, newItems, session);
-  const view = pruneOrphans(all, limit !== undefined && callback === undefined);
+  const view = pruneOrphans(all, true);
   return {
     input: [...dedupeInput(view.map(({ item }) => item))],
     newItems: all.filter(({ isNew }) => isNew).map(({ item }) => item),

@@ -27,14 +27,14 @@ const OUTPUT_TYPES: ReadonlySet<string> = new Set(Object.values(OUTPUT_OF));
 const CALL_OF: ReadonlyMap<string, string> = new Map(Object.entries(OUTPUT_OF).map(([call, output]) => [output, call]));
 
 /**
- * Leaves out what a model refuses: calls of the history that nobody answered, with the reasoning that led to them, and,
- * when a limit may have cut a pair (`cutPairs`), outputs without their call. What is new in the turn always stays. Only
- * the view is pruned, never the store (SESS-071…074).
+ * Leaves out what a model refuses: calls of the history that nobody answered, with the reasoning that led to them, and
+ * outputs without their call, unless that is in a history which is not at hand (`outputs: false`). What is new in the turn
+ * always stays. Only the view is pruned, never the store (SESS-071…074).
  */
-export function pruneOrphans(items: readonly Sourced[], cutPairs: boolean): Sourced[] {
+export function pruneOrphans(items: readonly Sourced[], outputs: boolean): Sourced[] {
   const calls = unansweredCalls(items);
   const gone = new Set<Sourced>(calls);
-  if (cutPairs) for (const output of unaskedOutputs(items)) gone.add(output);
+  if (outputs) for (const output of unaskedOutputs(items)) gone.add(output);
   if (gone.size === 0) return [...items];
   for (const reasoning of reasoningBefore(items, calls)) gone.add(reasoning);
   return items.filter((entry) => !gone.has(entry));

@@ -5,7 +5,7 @@ import { supports } from './contract.ts';
 import type { Session } from './contract.ts';
 
 /** More than any turn needs; a longer batch is compared with as much as is known. */
-const KEPT = 256;
+export const KEPT = 256;
 
 /**
  * What a segment knows of the session's newest items, from its own read and its own batches, so that a write knows what

@@ -1,0 +1,245 @@
+import { describe, expect, it } from 'vitest';
+
+import { Agent, defineModel, MemorySession, run, runStreamed, RunState, toUsage } from '../index.ts';
+import type { AgentInputItem, Model, RunInput, RunOptions, RunResult } from '../index.ts';
+import { popItems } from '../sessions/calls.ts';
+import type { Session } from '../session.ts';
+import { reasoning, text, toolCall } from '../testing/index.ts';
+import { effectTool, kindsOf, PlainSession, user } from '../../test/run-kit.ts';
+
+// A saved state can be resumed more than once: after a crash, after the conversation was cleared, in another session.
+// Whatever the session holds by then, it is a conversation that a model accepts, and nothing stands in it twice.
+
+const forms = ['plain', 'streamed'] as const;
+type Form = (typeof forms)[number];
+const stores = {
+  'a session of four methods': () => new PlainSession(),
+  'a session with history transactions': () => new MemorySession('s'),
+};
+const ways = forms.flatMap((form) => Object.entries(stores).map(([store, open]) => ({ form, store, open })));
+
+async function go(form: Form, agent: Agent, input: RunInput, options: RunOptions): Promise<RunResult> {
+  return form === 'plain' ? await run(agent, input, options) : await runStreamed(agent, input, options).completed;
+}
+
+/** `C1 O1:text M:text U`: what the session holds, by what tells items apart. */
+async function held(session: Session): Promise<string> {
+  return (await session.getItems())
+    .map((item) => {
+      if (item.type === 'function_call') return `C${item.call_id}`;
+      if (item.type === 'function_call_output') return `O${item.call_id}:${String(item.output)}`;
+      if (item.type === 'message' && item.role === 'assistant')
+        return `M:${JSON.stringify(item.content).match(/"text":"(\w*)"/)?.[1]}`;
+      return item.type === 'reasoning' ? 'R' : 'U';
+    })
+    .join(' ');
+}
+
+/** Two gated calls, then a free one, then an answer: whatever is said or done carries the mark of its attempt. */
+function agentOf(mark: string, ids: { readonly later: string } = { later: '4' }): Agent {
+  const model: Model = defineModel({
+    async getResponse({ input }) {
+      const outputs = input.filter((item) => item.type === 'function_call_output').length;
+      const output =
+        outputs === 0
+          ? [reasoning('hm'), toolCall('gated', {}, { callId: '2' }), toolCall('gated', {}, { callId: '3' })]
+          : outputs === 2
+            ? [toolCall('free', {}, { callId: ids.later })]
+            : [{ ...text(mark), id: `msg_${mark}` }];
+      return { output, usage: toUsage({ requests: 1 }), responseId: 'resp' };
+    },
+  });
+  return new Agent({
+    name: 'A',
+    model,
+    tools: [
+      effectTool('gated', [], { needsApproval: true, result: () => mark }),
+      effectTool('free', [], { result: () => mark }),
+    ],
+  });
+}
+
+const paused = async (form: Form, session: Session): Promise<string> =>
+  (await go(form, agentOf('p'), 'x', { session })).toState().toString();
+
+/** Resumes the text, with a process that ends after so many appends; what it knew is lost. */
+async function attempt(
+  form: Form,
+  agent: Agent,
+  saved: string,
+  session: Session,
+  appends: number,
+  approved: readonly string[] = ['2', '3'],
+): Promise<RunResult | undefined> {
+  const state = await RunState.fromString(agent, saved);
+  for (const item of state.interruptions) if (approved.includes(item.callId)) state.approve(item);
+  return await go(form, agent, state, { session: dyingAfter(session, appends) }).catch(() => undefined);
+}
+
+/** The same store, behind a process that is killed. */
+function dyingAfter(session: Session, appends: number): Session {
+  let left = appends;
+  const dies = (name: string): boolean => ['addItems', 'applyHistoryTransaction', 'popItem'].includes(name);
+  return new Proxy(session, {
+    get(target, name): unknown {
+      const member: unknown = Reflect.get(target, name, target);
+      if (typeof member !== 'function') return member;
+      return async (...args: unknown[]) => {
+        if (left <= 0) throw new Error('killed');
+        if (dies(String(name)) && name !== 'popItem') left -= 1;
+        return await (member.apply(target, args) as Promise<unknown>);
+      };
+    },
+  });
+}
+
+const start = 'U R C2 C3';
+const whole = (mark: string): string => `${start} O2:${mark} O3:${mark} C4 O4:${mark} M:${mark}`;
+
+describe.each(ways)('a state that is resumed again, $form, $store', ({ form, open }) => {
+  it.each([1, 2, 3])(
+    'after a crash behind append %i: what differs takes the place of what was stored [STATE-302, STATE-304]',
+    async (appends) => {
+      const session = open();
+      const saved = await paused(form, session);
+      await attempt(form, agentOf('a'), saved, session, appends);
+      const again = await attempt(form, agentOf('b'), saved, session, 99);
+      expect(again?.finalOutput).toBe('b');
+      expect(await held(session)).toBe(whole('b'));
+    },
+  );
+
+  it.each([1, 2, 3])(
+    'after a crash behind append %i: what is equal is stored once [STATE-302, STATE-304]',
+    async (appends) => {
+      const session = open();
+      const saved = await paused(form, session);
+      await attempt(form, agentOf('a'), saved, session, appends);
+      await attempt(form, agentOf('a'), saved, session, 99);
+      expect(await held(session)).toBe(whole('a'));
+    },
+  );
+
+  it('with other calls by the model: one answer stands at each place [STATE-304]', async () => {
+    const session = open();
+    const saved = await paused(form, session);
+    await attempt(form, agentOf('a', { later: '7' }), saved, session, 2);
+    await attempt(form, agentOf('a', { later: '8' }), saved, session, 99);
+    expect(await held(session)).toBe(`${start} O2:a O3:a C8 O8:a M:a`);
+  });
+
+  it('many times: nothing is missing where an attempt gives what an earlier one gave [STATE-304]', async () => {
+    const session = open();
+    const saved = await paused(form, session);
+    await attempt(form, agentOf('a'), saved, session, 99);
+    await attempt(form, agentOf('b'), saved, session, 1);
+    await attempt(form, agentOf('a'), saved, session, 2);
+    await attempt(form, agentOf('b'), saved, session, 2);
+    await attempt(form, agentOf('a'), saved, session, 99);
+    expect(await held(session)).toBe(whole('a'));
+  });
+
+  it('with other decisions: the session tells what the last one did [STATE-304]', async () => {
+    const session = open();
+    const saved = await paused(form, session);
+    await attempt(form, agentOf('a'), saved, session, 99, ['2']);
+    expect(await held(session)).toBe(`${start} O2:a`);
+    const second = await attempt(form, agentOf('b'), saved, session, 99, ['3']);
+    expect(await held(session)).toBe(`${start} O3:b`);
+    await attempt(form, agentOf('b'), String(second?.toState()), session, 99);
+    expect(await held(session)).toBe(`${start} O3:b O2:b C4 O4:b M:b`);
+  });
+
+  it('after the conversation went on: that stays, and no output is stored twice [STATE-305]', async () => {
+    const session = open();
+    const saved = await paused(form, session);
+    await attempt(form, agentOf('a'), saved, session, 1);
+    await session.addItems([user('and?')]);
+    await attempt(form, agentOf('b'), saved, session, 99);
+    expect(await held(session)).toBe(`${start} O2:a O3:a U C4 O4:b M:b`);
+  });
+
+  it('leaves what another paused run stored meanwhile [STATE-305]', async () => {
+    const session = open();
+    const other = effectTool('other', [], { needsApproval: true, result: () => 'o' });
+    const talk = new Agent({
+      name: 'B',
+      tools: [other],
+      model: defineModel({
+        async getResponse({ input }) {
+          const done = input.some((item) => item.type === 'function_call_output');
+          return {
+            output: [done ? { ...text('o'), id: 'msg_o' } : toolCall('other', {}, { callId: '9' })],
+            usage: toUsage({ requests: 1 }),
+          };
+        },
+      }),
+    });
+    const first = (await go(form, talk, 'x', { session })).toState();
+    const saved = await paused(form, session);
+    for (const item of first.interruptions) first.approve(item);
+    await go(form, talk, first, { session });
+    const before = `U C9 ${start} O9:o M:o`;
+    expect(await held(session)).toBe(before);
+    await attempt(form, agentOf('a'), saved, session, 99);
+    expect(await held(session)).toBe(`${before} O2:a O3:a C4 O4:a M:a`);
+  });
+});
+
+describe.each(ways)('a state whose calls the session does not have, $form, $store', ({ form, open }) => {
+  /** What a model is sent by the next run: every output has its call. */
+  const next = async (session: Session): Promise<string> => {
+    let sent: readonly AgentInputItem[] = [];
+    const model = defineModel({
+      async getResponse({ input }) {
+        sent = input;
+        return { output: [text('hello')], usage: toUsage({ requests: 1 }) };
+      },
+    });
+    await go(form, new Agent({ name: 'A', model }), 'hi', { session });
+    return kindsOf(sent);
+  };
+
+  it('stores them with their outputs: after the history was cleared [SESS-074, STATE-305]', async () => {
+    const session = open();
+    const saved = await paused(form, session);
+    await session.clearSession();
+    await attempt(form, agentOf('a'), saved, session, 99);
+    expect(await held(session)).toBe('R C2 C3 O2:a O3:a C4 O4:a M:a');
+    expect(await next(session)).toBe('reasoning fc fc fco fco fc fco m u');
+    // Once more, from the same text.
+    const cleared = open();
+    await attempt(form, agentOf('a'), saved, cleared, 1);
+    await attempt(form, agentOf('b'), saved, cleared, 99);
+    expect(await held(cleared)).toBe('R C2 C3 O2:b O3:b C4 O4:b M:b');
+  });
+
+  it('stores them with their outputs: in another session, which goes on [STATE-210, STATE-305]', async () => {
+    const saved = await paused(form, open());
+    const other = new MemorySession('other', { items: [user('before')] });
+    await attempt(form, agentOf('a'), saved, other, 99);
+    expect(await held(other)).toBe('U R C2 C3 O2:a O3:a C4 O4:a M:a');
+  });
+
+  it('stores all that wait when the first is answered [STATE-305]', async () => {
+    const session = open();
+    const saved = await paused(form, session);
+    await session.clearSession();
+    const first = await attempt(form, agentOf('a'), saved, session, 99, ['3']);
+    expect(await held(session)).toBe('R C2 C3 O3:a');
+    await attempt(form, agentOf('a'), String(first?.toState()), session, 99);
+    expect(await held(session)).toBe('R C2 C3 O3:a O2:a C4 O4:a M:a');
+  });
+});
+
+describe('taking items from the end', () => {
+  it('puts back what somebody else had put there, and changes nothing then [SESS-111]', async () => {
+    const session = new PlainSession('s', [user('1'), user('2'), user('else')]);
+    const digest = (item: AgentInputItem): string => JSON.stringify(item);
+    expect(await popItems(session, [user('1'), user('2')], {} as never, digest)).toBe(false);
+    expect(session.items).toEqual([user('1'), user('2'), user('else')]);
+    await session.popItem();
+    expect(await popItems(session, [user('1'), user('2')], {} as never, digest)).toBe(true);
+    expect(session.items).toEqual([]);
+  });
+});
