@@ -6,6 +6,7 @@ import type { RunStreamEvent } from './events.ts';
 import type { ResolvedOptions, RunInput } from './options.ts';
 import type { RunResult } from './result.ts';
 import { MaxTurnsExceededError, RunAbortedError, UserError, attachRunData } from '../base/errors.ts';
+import { className, getLogger } from '../base/logger.ts';
 import { copyRecord } from '../state/copy.ts';
 import { errorDetails } from './error-details.ts';
 import { EventQueue } from './event-queue.ts';
@@ -22,7 +23,9 @@ export class StreamedRun extends ResultView {
   readonly #queue = new EventQueue();
   #status: 'running' | 'completed' | 'interrupted' | 'cancelled' | 'failed' = 'running';
   #error: unknown;
-  readonly completed: Promise<RunResult>;
+  readonly #completed: Promise<RunResult>;
+  /** Somebody reads the stream or waits for its end. */
+  #watched = false;
 
   constructor(agent: AnyAgent, input: RunInput, options: ResolvedOptions) {
     super();
@@ -32,11 +35,11 @@ export class StreamedRun extends ResultView {
     });
     // Abort by the caller's signal is seen at once, like `cancel`.
     this.#segment.control.onAbort(() => this.#cancelled());
-    this.completed = this.#segment.run().then(
+    this.#completed = this.#segment.run().then(
       (end) => this.#settle(end),
       (error: unknown) => this.#fail(error),
     );
-    Object.defineProperty(this, pendingWork, { value: this.completed.catch(() => undefined) });
+    Object.defineProperty(this, pendingWork, { value: this.#completed.catch(() => undefined) });
   }
 
   protected get record(): StateRecord {
@@ -59,6 +62,11 @@ export class StreamedRun extends ResultView {
     return this.#error;
   }
 
+  get completed(): Promise<RunResult> {
+    this.#watched = true;
+    return this.#completed;
+  }
+
   get currentAgent(): AnyAgent {
     return this.record.currentAgent;
   }
@@ -72,11 +80,12 @@ export class StreamedRun extends ResultView {
   }
 
   [Symbol.asyncIterator](): AsyncIterableIterator<RunStreamEvent> {
+    this.#watched = true;
     return this.#queue.reader();
   }
 
   streamEvents(): AsyncIterableIterator<RunStreamEvent> {
-    return this.#queue.reader();
+    return this[Symbol.asyncIterator]();
   }
 
   protected override get title(): string {
@@ -124,6 +133,8 @@ export class StreamedRun extends ResultView {
     if (this.#status !== 'cancelled') {
       this.#status = 'failed';
       this.#error = error;
+      if (!this.#watched)
+        getLogger().error(`A streamed run that nobody reads failed (${className(error)}); see its \`error\`.`);
       this.#queue.end({ error }, { keep: this.#segment.env.deliverQueued || error instanceof MaxTurnsExceededError });
     }
     throw error;
