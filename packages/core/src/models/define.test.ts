@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
+import { ModelBehaviorError } from '../base/errors.ts';
 import { toUsage } from '../base/usage.ts';
 import type { ResponseStreamEvent } from '../items/wire.ts';
 import { reasoning, text, toolCall } from '../testing/builders.ts';
@@ -24,6 +25,13 @@ describe('defineModel', () => {
     const response = await callModel(model, modelRequest(), (event) => events.push(event));
     assertResponseStream(events);
     expect(response).toEqual(answer);
+  });
+
+  it('looks at an answer as a plain call does: usage may be missing, an output may not [MODEL-113, 101]', async () => {
+    const model = (response: object): Model => defineModel({ getResponse: async () => response as never });
+    const stream = (response: object): Promise<unknown> => callModel(model(response), modelRequest(), () => {});
+    expect(await stream({ output: answer.output })).toEqual({ output: answer.output, usage: toUsage() });
+    await expect(stream({})).rejects.toBeInstanceOf(ModelBehaviorError);
   });
 
   it('collects the answer of a model that only streams, and keeps its failures [MODEL-113]', async () => {

@@ -1,11 +1,21 @@
 import OpenAI, { BadRequestError } from 'openai';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import { Agent, getRunErrorDetails, ModelBehaviorError, run, RunAbortedError, runStreamed, tool } from '../index.ts';
-import type { Span } from '../index.ts';
+import {
+  Agent,
+  configureLogging,
+  getDefaultModelSettings,
+  getRunErrorDetails,
+  ModelBehaviorError,
+  run,
+  RunAbortedError,
+  runStreamed,
+  tool,
+} from '../index.ts';
+import type { ModelSettings, RunOptions, Span } from '../index.ts';
 import { FakeOpenAI } from '../testing/fake-openai.ts';
 import { bothForms } from '../testing/forms.ts';
-import { OfflineModel, toolCall } from '../testing/index.ts';
+import { OfflineModel, text, toolCall } from '../testing/index.ts';
 import type { FakeStep } from '../testing/index.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { addTraceProcessor } from '../tracing/processors.ts';
@@ -90,6 +100,89 @@ describe('runs on the Responses API', () => {
         'tool_call_output_item',
         'message_output_item',
       ]);
+    });
+  });
+
+  bothForms((runForm, form) => {
+    it(`leaves a failure that the client repeats to the client; one request counts (${form}) [MODEL#25]`, async () => {
+      const fake = new FakeOpenAI({ steps: ['Hi.'] });
+      fake.inject({ kind: 'status', status: 500, headers: { 'retry-after-ms': '1' } });
+      const model = new OpenAIResponsesModel('m', { client: await fake.client() });
+      const result = await runForm(new Agent({ name: 'A', model }), 'x');
+      expect([result.finalOutput, fake.requests.length, result.context.usage.requests]).toEqual(['Hi.', 2, 1]);
+    });
+
+    it(`sends what suits the model that is used, unless the agent said otherwise (${form}) [MODEL#40, MODEL#41, MODEL-303, 207]`, async () => {
+      const fake = new FakeOpenAI();
+      setOpenAIDefaults({ client: await fake.client() });
+      const defaults = getDefaultModelSettings('gpt-5');
+      const sent = async (modelSettings?: ModelSettings, options: RunOptions = {}): Promise<unknown> => {
+        await runForm(new Agent({ name: 'A', model: 'gpt-5', modelSettings }), 'x', options);
+        const body = (fake.requests.at(-1)?.body ?? {}) as Record<string, unknown>;
+        return {
+          model: body['model'],
+          reasoning: body['reasoning'],
+          text: body['text'],
+          temperature: body['temperature'],
+        };
+      };
+      const implied = { reasoning: { effort: 'low' }, text: { verbosity: 'low' }, temperature: undefined };
+      expect(defaults).toEqual({ reasoning: { effort: 'low' }, verbosity: 'low' });
+      expect(await sent()).toEqual({ model: 'gpt-5', ...implied });
+      const other = { model: 'gpt-4.1' };
+      expect(await sent(undefined, other)).toEqual({ ...other, reasoning: undefined, text: undefined });
+      expect(await sent(defaults, other)).toEqual({ ...other, ...implied });
+      // The run's settings lie over either.
+      const over = { modelSettings: { temperature: 0.5, verbosity: 'high' as const } };
+      expect(await sent(undefined, over)).toMatchObject({
+        reasoning: { effort: 'low' },
+        text: { verbosity: 'high' },
+        temperature: 0.5,
+      });
+      expect(await sent({ temperature: 1, verbosity: null }, { ...over, ...other })).toEqual({
+        ...other,
+        reasoning: undefined,
+        text: { verbosity: 'high' },
+        temperature: 0.5,
+      });
+    });
+
+    it(`keeps the usage as it came when asked, with exactly what was sent (${form}) [MODEL#61, MODEL-430]`, async () => {
+      const usage = { input_tokens: 1, output_tokens: 2, total_tokens: 3, invented_later: { x: null } };
+      const answer = { id: 'resp_1', object: 'response', status: 'completed', output: [text('hi')], usage };
+      const create = (body: { stream?: boolean }): unknown =>
+        body.stream
+          ? Promise.resolve(
+              (async function* () {
+                yield { type: 'response.completed', sequence_number: 0, response: answer };
+              })(),
+            )
+          : Promise.resolve(answer);
+      const client = { baseURL: 'https://x.test', responses: { create } } as never;
+      const agent = new Agent({ name: 'A', model: new OpenAIResponsesModel('m', { client }) });
+      const asked = await runForm(agent, 'x', { modelSettings: { preserveRawUsage: true } });
+      expect(asked.rawResponses[0]?.rawUsage).toEqual(usage);
+      expect(asked.rawResponses[0]?.usage).toMatchObject({ inputTokens: 1, outputTokens: 2, totalTokens: 3 });
+      expect((await runForm(agent, 'x')).rawResponses[0]).not.toHaveProperty('rawUsage');
+    });
+
+    it(`logs no body, header or key of a failing run; with model data on its message and request id (${form}) [MODEL#70, MODEL-931, 933]`, async () => {
+      const lines = async (dontLogModelData: boolean): Promise<string> => {
+        const records: string[] = [];
+        configureLogging({ level: 'debug', dontLogModelData, sink: (record) => records.push(JSON.stringify(record)) });
+        const body = { error: { message: 'echo of the prompt', code: 'bad' } };
+        const fake = new FakeOpenAI({ steps: [{ status: 400, body, headers: { 'x-secret': 'header value' } }] });
+        const client = await fake.client({ apiKey: 'sk-secret', maxRetries: 0, logLevel: 'off' });
+        const agent = new Agent({ name: 'A', model: new OpenAIResponsesModel('m', { client }) });
+        await expect(runForm(agent, 'the prompt')).rejects.toBeInstanceOf(BadRequestError);
+        return records.join('\n');
+      };
+      const redacted = await lines(true);
+      expect(redacted).not.toBe('');
+      for (const secret of ['echo', 'the prompt', 'header value', 'sk-secret']) expect(redacted).not.toContain(secret);
+      const open = await lines(false);
+      for (const shown of ['echo of the prompt', 'req_0001']) expect(open).toContain(shown);
+      for (const secret of ['header value', 'sk-secret']) expect(open).not.toContain(secret);
     });
   });
 

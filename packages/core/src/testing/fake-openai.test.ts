@@ -260,8 +260,8 @@ describe('FakeOpenAI', () => {
   });
 });
 
-/** What the real client does with faults of the service: the models rely on each of these. [MODEL-1209] */
-describe('FakeOpenAI faults, seen by the client', () => {
+/** What the real client does with faults of the service: the models rely on each of these. F11 and F12 are of transports that are not built. */
+describe('FakeOpenAI faults, seen by the client [MODEL-1209]', () => {
   it('F1: an error event makes the stream throw an APIError without status', async () => {
     const fake = new FakeOpenAI({ steps: ['a', 'a'] });
     const client = await clientOf(fake);
@@ -320,6 +320,19 @@ describe('FakeOpenAI faults, seen by the client', () => {
     expect(Object.keys(response)).not.toContain('_request_id');
     expect(response).toHaveProperty('_request_id', 'req_0001');
     await expect(client.responses.create(body)).rejects.toMatchObject({ name: 'Error' });
+    const silent = new FakeOpenAI({ steps: ['a', { status: 500 }] });
+    const withoutIds = new OpenAI({
+      apiKey: 'test-key',
+      maxRetries: 0,
+      fetch: async (url, init) => {
+        const answer = await silent.fetch(url, init);
+        const headers = new Headers(answer.headers);
+        headers.delete('x-request-id');
+        return new Response(answer.body, { status: answer.status, headers });
+      },
+    });
+    expect((await withoutIds.responses.create(body).withResponse()).request_id).toBeNull();
+    await expect(withoutIds.responses.create(body)).rejects.toMatchObject({ requestID: null });
   });
 
   it('F9: the client retries by itself, as the service says', async () => {

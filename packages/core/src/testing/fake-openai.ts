@@ -68,6 +68,8 @@ export class FakeOpenAI {
     return new Client({
       apiKey: this.#options.apiKeys?.[0] ?? 'test-key',
       baseURL: 'https://fake.invalid/v1',
+      // Faults are what a test asked for: no news.
+      logLevel: 'off',
       ...options,
       fetch: this.fetch,
     });
