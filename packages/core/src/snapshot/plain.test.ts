@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { Agent, run, RunState, tool } from '../index.ts';
+import { ScriptedModel, toolCall } from '../testing/index.ts';
 import { plainJson } from './plain.ts';
 
 class Point {
@@ -79,5 +81,25 @@ describe('the value of a tool as plain JSON', () => {
     const plain = plainJson(JSON.parse('{"__proto__":{"polluted":1}}')) as object;
     expect(Object.keys(plain)).toEqual(['__proto__']);
     expect(Object.getPrototypeOf(plain)).toBe(Object.prototype);
+  });
+
+  test('a value may be as deep as it likes: its state can be written and read all the same [STATE-354, STATE-402]', async () => {
+    const nested = (depth: number): unknown => {
+      let value: unknown = 'end';
+      for (let level = 0; level < depth; level += 1) value = level % 2 === 0 ? [value] : { in: value };
+      return value;
+    };
+    for (const depth of [149, 300, 50_000]) {
+      const tools = [
+        tool({ name: 'deep', execute: () => nested(depth) }),
+        tool({ name: 'pay', needsApproval: true, execute: () => 'paid' }),
+      ];
+      const model = new ScriptedModel([{ output: [toolCall('deep'), toolCall('pay')] }, 'Done.']);
+      const agent = new Agent({ name: 'Desk', model, tools });
+      const paused = await run(agent, 'go');
+      const state = await RunState.fromString(agent, paused.toState().toString());
+      for (const item of state.interruptions) state.approve(item);
+      expect((await run(agent, state)).finalOutput).toBe('Done.');
+    }
   });
 });

@@ -4,7 +4,7 @@ import { isPlainObject, setOwn } from './json.ts';
 /**
  * A tool's value as plain JSON: what `output` of an output item is after a restore. Objects with `toJSON` use it (dates
  * become ISO strings), bytes say how many they are, other class instances, maps, sets, big integers and functions become
- * their text, and so does what throws while it is read. Never throws.
+ * their text, and so does what throws while it is read; from the 150th level on the JSON text stands. Never throws.
  */
 export function plainJson(value: unknown): JsonValue {
   return convert(value, []) ?? null;
@@ -33,6 +33,8 @@ function convertObject(value: object, parents: object[]): JsonValue | undefined 
   // Also a Buffer, which would make a list of numbers of itself.
   if (value instanceof Uint8Array) return `[byte array (${value.byteLength} bytes)]`;
   if (parents.includes(value)) return text(value);
+  // A state that is nested deeper than 200 levels could never be read again.
+  if (parents.length >= maxNesting) return jsonText(value);
   parents.push(value);
   try {
     const { toJSON } = value as { toJSON?: unknown };
@@ -49,6 +51,16 @@ function convertObject(value: object, parents: object[]): JsonValue | undefined 
     return text(value);
   } finally {
     parents.pop();
+  }
+}
+
+const maxNesting = 150;
+
+function jsonText(value: object): string {
+  try {
+    return JSON.stringify(value) ?? text(value);
+  } catch {
+    return text(value);
   }
 }
 
