@@ -54,7 +54,7 @@ interface RowJson {
 }
 
 function isDigest(value: unknown): value is string {
-  return typeof value === 'string' && /^[0-9a-f]{64}$/.test(value);
+  return typeof value === 'string' && value.length === 64 && !/[^0-9a-f]/.test(value);
 }
 
 // ---- history

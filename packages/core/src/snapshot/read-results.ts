@@ -7,6 +7,7 @@ import { checkElementDepth, isObject, malformed, own } from './json.ts';
 import { readProcessed } from './processed.ts';
 import type { ReadItems } from './read-items.ts';
 import { usageExtras } from './usage-json.ts';
+import type { UsageExtras } from './usage-json.ts';
 import type { Version } from './versions.ts';
 
 export function readResponses(json: JsonValue | undefined): {
@@ -15,25 +16,33 @@ export function readResponses(json: JsonValue | undefined): {
 } {
   if (json === undefined) return { list: [], extras: undefined };
   if (!Array.isArray(json)) throw malformed('model_responses', 'a list');
-  const responses = json as readonly JsonValue[];
-  responses.forEach(checkElementDepth);
-  const extras = responses.map((response) =>
-    isObject(response) ? (usageExtras(own(response, 'usage')) ?? null) : null,
-  );
-  const list = responses.map((response, index): ModelResponse => {
-    const output = isObject(response) ? own(response, 'output') : undefined;
-    if (!isObject(response) || !Array.isArray(output))
-      throw malformed(`model_responses[${index}]`, 'an object with a list of output items');
-    const responseId = text(own(response, 'response_id'));
-    const requestId = text(own(response, 'request_id'));
-    return {
+  const list: ModelResponse[] = [];
+  const extras: (UsageExtras | null)[] = [];
+  let hasExtras = false;
+  (json as readonly JsonValue[]).forEach((response, index) => {
+    checkElementDepth(response);
+    const { output, usage, response_id, request_id } = (isObject(response) ? response : {}) as ResponseJson;
+    if (!Array.isArray(output)) throw malformed(`model_responses[${index}]`, 'an object with a list of output items');
+    const responseId = text(response_id);
+    const requestId = text(request_id);
+    list.push({
       output: output as ModelResponse['output'],
-      usage: usageFromJSON(own(response, 'usage')),
+      usage: usageFromJSON(usage),
       ...(responseId !== undefined && { responseId }),
       ...(requestId !== undefined && { requestId }),
-    };
+    });
+    const extra = usageExtras(usage);
+    extras.push(extra ?? null);
+    hasExtras ||= extra !== undefined;
   });
-  return { list, extras: extras.some((extra) => extra !== null) ? extras : undefined };
+  return { list, extras: hasExtras ? extras : undefined };
+}
+
+interface ResponseJson {
+  readonly output?: JsonValue;
+  readonly usage?: JsonValue;
+  readonly response_id?: JsonValue;
+  readonly request_id?: JsonValue;
 }
 
 export interface ReadGuardrailResults {

@@ -1,7 +1,7 @@
 import { usageToJSON } from '../base/usage.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
 import type { Usage } from '../models/model.ts';
-import { isObject, own } from './json.ts';
+import { isObject } from './json.ts';
 import type { Json } from './json.ts';
 
 /**
@@ -18,9 +18,17 @@ const known = { input: ['cached_tokens', 'cache_write_tokens'], output: ['reason
 
 export function usageExtras(json: JsonValue | undefined): UsageExtras | undefined {
   if (!isObject(json)) return undefined;
-  const input = detailsExtras(own(json, 'input_tokens_details'), known.input);
-  const output = detailsExtras(own(json, 'output_tokens_details'), known.output);
-  const list = own(json, 'request_usage_entries');
+  const {
+    input_tokens_details: inputDetails,
+    output_tokens_details: outputDetails,
+    request_usage_entries: list,
+  } = json as {
+    input_tokens_details?: JsonValue;
+    output_tokens_details?: JsonValue;
+    request_usage_entries?: JsonValue;
+  };
+  const input = detailsExtras(inputDetails, known.input);
+  const output = detailsExtras(outputDetails, known.output);
   const entries = Array.isArray(list) && list.length > 0 ? entriesExtras(list as readonly JsonValue[]) : undefined;
   if (input === undefined && output === undefined && entries === undefined) return undefined;
   return { ...(input && { input }), ...(output && { output }), ...(entries && { entries }) };
