@@ -153,7 +153,7 @@ describe('a run needs the context of its agent, and no other', () => {
 });
 
 describe('a result has a status', () => {
-  test('that narrows its members', async () => {
+  test('that narrows its members; the output is that of the agent [RUN-1205]', async () => {
     const result = await run(counted, 'x');
     yes<Eq<typeof result, RunResult<unknown, { n: number }>>>();
     yes<Eq<typeof result.finalOutput, { n: number } | undefined>>();
