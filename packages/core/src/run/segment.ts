@@ -15,6 +15,7 @@ import { checkNewItems } from '../items/check.ts';
 import { makePromptCacheKey } from '../models/cache-key.ts';
 import { prepareInput } from '../sessions/prepare.ts';
 import { SessionWriter } from '../sessions/persist.ts';
+import { knownSessionId } from '../sessions/settings.ts';
 import { recordOf, RunState } from '../snapshot/run-state.ts';
 import { contextInternals, unwrapContext } from '../state/context.ts';
 import { copyRecord, newRecord } from '../state/copy.ts';
@@ -144,7 +145,8 @@ export class Segment {
     if (session) {
       const race = <T>(work: Promise<T>): Promise<T> => control.race(work);
       const args = { session, record, context: env.context, step: env.step, race };
-      if (this.#input === undefined) {
+      const fresh = this.#input ?? (record.unprepared ? record.input : undefined);
+      if (fresh === undefined) {
         env.session = new SessionWriter(args);
         await env.session.settle();
       } else {
@@ -153,7 +155,7 @@ export class Segment {
             ...args,
             settings: sessionSettings,
             callback: sessionInputCallback,
-            input: this.#input,
+            input: fresh,
             reasoningItemIdPolicy: record.reasoningItemIdPolicy,
           }),
         );
@@ -161,6 +163,7 @@ export class Segment {
         env.session = new SessionWriter({ ...args, tail });
         env.session.stageInput(newItems);
         record.step = { type: 'run_again' };
+        record.unprepared = false;
       }
     }
     contextInternals(env.context).ledger.protect(
@@ -223,13 +226,16 @@ function freshRecord(
   input: string | readonly AgentInputItem[],
   options: ResolvedOptions,
 ): StateRecord {
-  return newRecord({
+  const record = newRecord({
     agent,
     input: typeof input === 'string' ? input : [...input],
     context: unwrapContext(options.context),
     maxTurns: options.maxTurns === undefined ? 10 : options.maxTurns,
     reasoningItemIdPolicy: options.reasoningItemIdPolicy,
+    sessionId: options.session ? knownSessionId(options.session) : undefined,
   });
+  record.unprepared = Boolean(options.session);
+  return record;
 }
 
 /** Options that are given win over what the state says, and are written into it. */

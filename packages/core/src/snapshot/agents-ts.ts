@@ -12,6 +12,7 @@ export function writeAdditions(record: StateRecord): JsonObject {
   return compact({
     run_key: record.runKey,
     session_id: record.sessionId,
+    unprepared: record.unprepared === true ? true : undefined,
     run_id: foreign?.['run_id'],
     decisions: record.decisions.length > 0 ? record.decisions.map(writeDecision) : undefined,
     expiries: writeExpiries(record, foreign?.['expiries'] as JsonObject | undefined),
@@ -50,6 +51,7 @@ export interface Additions {
   /** `undefined`: the text has none, or somebody dropped it. */
   readonly runKey: string | undefined;
   readonly sessionId: string | undefined;
+  readonly unprepared: boolean;
   readonly decisions: StoredDecision[];
   createdAt(callId: string): string | undefined;
   /** Members of subjects that are not built here. */
@@ -67,6 +69,7 @@ export function readAdditions(json: JsonValue | undefined): Additions {
   return {
     runKey: typeof runKey === 'string' && /^[0-9a-f]{32}$/.test(runKey) ? runKey : undefined,
     sessionId: isName(sessionId) ? sessionId : undefined,
+    unprepared: own(additions, 'unprepared') === true,
     decisions: readDecisions(own(additions, 'decisions')),
     createdAt: (callId) => expiryOf(own(expiryList, callId), 'created_at'),
     foreign: compact({

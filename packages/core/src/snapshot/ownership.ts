@@ -171,12 +171,15 @@ function matchPositions(
   return next === positions.length ? matched : undefined;
 }
 
-/** What of these items stands in the session must be its end; what is not there was not published yet. */
+/**
+ * What of these items stands in the session must be its end; what is not there was not published yet. The order may be
+ * another one: what a failed turn had finished was published before the rest of it (RUN-509).
+ */
 function isTail({ items, places }: SourceList, start: number, session: SourceList): boolean {
   if (places === undefined) return false;
   const published = items.slice(start).filter((_, offset) => typeof places[start + offset] === 'number');
-  const tail = published.length === 0 ? [] : survivors(session).slice(-published.length);
-  return published.every((item, index) => item === tail[index]);
+  const tail = new Set(published.length === 0 ? [] : survivors(session).slice(-published.length));
+  return published.every((item) => item !== undefined && tail.has(item));
 }
 
 /** Without the key only the first turn is located: its response stands at the beginning. */

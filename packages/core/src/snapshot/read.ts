@@ -77,6 +77,7 @@ export function readRecord(agent: AnyAgent, state: unknown, options: RestoreCont
     ...readSettings(json),
     runKey: additions.runKey ?? randomHex(16),
     sessionId: additions.sessionId,
+    unprepared: additions.unprepared,
     decisions: additions.decisions,
     foreign: compact({
       ...foreignMembers(json),

@@ -50,6 +50,8 @@ export interface StateRecord {
   runKey: string;
   /** Session that the segments used. */
   sessionId: string | undefined;
+  /** The run ended before its session was read and its input was owed to it: a resume still has to (STATE-321). */
+  unprepared?: boolean | undefined;
   decisions: StoredDecision[];
   /** Members of the JSON whose subject is not built here; kept and written back verbatim. */
   foreign: JsonObject;

@@ -59,6 +59,9 @@ export class Pass {
   /** An output is there: from now on nothing may run the call again. */
   commitOutput(call: PlannedFunctionCall, item: ToolCallOutputItem): void {
     this.results.set(call, { type: 'output', item });
+    // Nobody is asked about it any more, also when the pass fails later (STATE-139).
+    const open = this.#open.findIndex((waiting) => waiting.agent === this.agent && waiting.callId === item.callId);
+    if (open !== -1) this.#open.splice(open, 1);
     // A fresh turn lists outputs of calls to unknown tools behind all others.
     this.#insert(this.fresh && call.tool === undefined ? 2 * this.calls.length + call.index : call.index, item);
     contextInternals(this.record.context).ledger.markCompleted(call.call.call_id);
