@@ -18,6 +18,7 @@ import { runInScope } from '../tracing/scope.ts';
 import { errorText, errorTypeOf, fieldOf, toolErrorText } from '../tracing/sensitive.ts';
 import type { TextFilter } from '../tracing/sensitive.ts';
 import { traceRecordOf } from '../tracing/trace-record.ts';
+import { writeUsage } from '../tracing/usage.ts';
 
 /** Opens the trace of a segment and its task span, synchronously: a parent that is current at the call is seen. */
 export function startSpans(record: StateRecord, options: ResolvedOptions, streamed: boolean): RunSpans {
@@ -36,7 +37,7 @@ export function startSpans(record: StateRecord, options: ResolvedOptions, stream
 
 /** Counts of one task or turn; those of a run that it resumes stand elsewhere. */
 class Counter {
-  readonly #total = {
+  readonly total: Required<SpanUsage> = {
     requests: 0,
     inputTokens: 0,
     outputTokens: 0,
@@ -46,23 +47,13 @@ class Counter {
   };
 
   add(usage: Usage): void {
-    const total = this.#total;
+    const { total } = this;
     total.requests += usage.requests;
     total.inputTokens += usage.inputTokens;
     total.outputTokens += usage.outputTokens;
     total.totalTokens += usage.totalTokens;
     total.cachedInputTokens += usage.inputTokensDetails.cachedTokens;
     total.cacheWriteInputTokens += usage.inputTokensDetails.cacheWriteTokens;
-  }
-
-  /** `undefined` when nothing was counted. */
-  ofTask(): SpanUsage | undefined {
-    return Object.values(this.#total).some((count) => count !== 0) ? { ...this.#total } : undefined;
-  }
-
-  ofTurn(): SpanUsage | undefined {
-    const { requests: _, totalTokens: __, ...tokens } = this.#total;
-    return this.ofTask() && tokens;
   }
 }
 
@@ -119,8 +110,7 @@ export class RunSpans {
     try {
       return await runInScope(span, work);
     } finally {
-      const usage = this.#turnUsage.ofTurn();
-      if (usage) span.spanData.usage = usage;
+      writeUsage(span, this.#turnUsage.total);
       this.#turn = undefined;
       finishItem(span);
       this.#setSpan(owner);
@@ -250,9 +240,8 @@ export class RunSpans {
   end(): void {
     if (this.#run.recording) {
       if (this.#agent) finishItem(this.#agent.span);
-      const usage = this.#taskUsage.ofTask();
       if (this.#task) {
-        if (usage) this.#task.spanData.usage = usage;
+        writeUsage(this.#task, this.#taskUsage.total);
         finishItem(this.#task);
       }
     }

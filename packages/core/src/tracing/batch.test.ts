@@ -345,3 +345,17 @@ it('delays no process.exit [TRACE-P23]', { timeout: 30_000 }, async () => {
   `);
   expect([code, output]).toEqual([3, '']);
 });
+
+it('leaves signals to the handlers of the user [TRACE-P24]', { timeout: 30_000 }, async () => {
+  const { code, output } = await processOf(`
+    addTraceProcessor(new BatchTraceProcessor({ export: async () => console.log('exported') }, { scheduleDelayMs: 3_600_000 }));
+    withTrace('t', () => {});
+    process.on('SIGTERM', () => {
+      console.log('mine', process.listenerCount('SIGTERM'));
+      setTimeout(() => process.exit(5), 50);
+    });
+    const alive = setInterval(() => {}, 1000);
+    process.kill(process.pid, 'SIGTERM');
+  `);
+  expect([code, output]).toEqual([5, 'mine 1\n']);
+});
