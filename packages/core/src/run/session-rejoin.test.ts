@@ -27,7 +27,7 @@ async function held(session: Session): Promise<string> {
   return (await session.getItems())
     .map((item) => {
       if (item.type === 'function_call') return `C${item.call_id}`;
-      if (item.type === 'function_call_output') return `O${item.call_id}:${String(item.output)}`;
+      if (item.type === 'function_call_output') return `O${item.call_id}:${JSON.stringify(item.output).slice(1, -1)}`;
       if (item.type === 'message' && item.role === 'assistant')
         return `M:${JSON.stringify(item.content).match(/"text":"(\w*)"/)?.[1]}`;
       return item.type === 'reasoning' ? 'R' : 'U';
