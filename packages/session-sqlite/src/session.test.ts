@@ -429,6 +429,24 @@ describe('corrupt records', () => {
     await expect(new SQLiteSession('s', { path, corruptItems: 'throw' }).getItems()).rejects.toThrow(SessionError);
   });
 
+  it('are told to an async callback too, whose failure does not end the process [SESS-153]', async () => {
+    const path = freshPath();
+    const unhandled: unknown[] = [];
+    const listen = (reason: unknown): void => void unhandled.push(reason);
+    process.on('unhandledRejection', listen);
+    const onCorruptItem = (async () => {
+      throw new Error('later');
+    }) as () => never;
+    const session = new SQLiteSession<object>('s', { path, onCorruptItem });
+    await session.addItems(users(1));
+    broken(path, 's', 'nonsense');
+    expect(await session.getItems()).toEqual(users(1));
+    for (let i = 0; i < 5; i += 1) await new Promise((resolve) => setImmediate(resolve));
+    process.off('unhandledRejection', listen);
+    expect(unhandled).toEqual([]);
+    expect(warn).toHaveBeenCalledTimes(1);
+  });
+
   it('are text that Python writes for numbers that JSON has no form for [SESS-133]', async () => {
     const path = freshPath();
     const session = new SQLiteSession<object>('s', path);

@@ -271,8 +271,12 @@ export class SQLiteSession<T extends object = AgentInputItem> implements Managed
       position: row.id,
       reason: typeof row.text === 'string' ? 'not the JSON text of an object' : 'not text',
     };
-    if (onCorruptItem !== undefined) onCorruptItem(info);
-    else if (!this.#warned) {
+    if (onCorruptItem !== undefined) {
+      const answer: unknown = onCorruptItem(info);
+      // An async function: nobody waits for it, and its failure must not end the process.
+      Promise.resolve(answer).catch(() => getLogger('session').warn('onCorruptItem failed after it had returned.'));
+    }
+    if (onCorruptItem === undefined && !this.#warned) {
       this.#warned = true;
       getLogger('session').warn(
         'A stored record cannot be decoded and is skipped; further ones of this session are skipped in silence.',

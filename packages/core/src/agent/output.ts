@@ -2,6 +2,7 @@ import type { AnyAgent } from './agent.ts';
 import type { AnySchema, JsonSchema, SchemaWithJson } from './schema.ts';
 import type { Json } from './schema-parts.ts';
 import { internal } from '../base/brand.ts';
+import { atOnce } from '../base/at-once.ts';
 import { AgentsError, ModelBehaviorError, UserError } from '../base/errors.ts';
 import { getLogger } from '../base/logger.ts';
 import { checkOptions, kindOf, kinds } from '../base/options.ts';
@@ -99,7 +100,7 @@ function jsonOf(value: unknown): string {
 /** A schema of somebody's own making may throw whatever it likes. */
 function valueOf<T>(schema: OutputSchema<T>, json: string): T {
   try {
-    return schema.validateJson(json);
+    return atOnce(schema.validateJson(json), `output type ${schema.name}: validateJson`);
   } catch (error) {
     if (error instanceof AgentsError) throw error;
     throw misfit(schema.name, 'does not fit', '', json, error);

@@ -1,4 +1,5 @@
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec';
+import { isThenable } from '../base/at-once.ts';
 import { UserError } from '../base/errors.ts';
 import { checkOptions, kindOf } from '../base/options.ts';
 import { copySchema, findPart, freezeDeep, isObject, resolvePointer, showPath } from './schema-parts.ts';
@@ -44,11 +45,6 @@ export function jsonSchema<T = unknown>(
     },
   };
 }
-
-export const isThenable = (value: unknown): value is PromiseLike<unknown> =>
-  ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
-  'then' in value &&
-  typeof value.then === 'function';
 
 /** Issues of what a validator threw: its own (zod's `parse`), else one about the whole value. */
 export function thrownIssues(error: unknown): StandardSchemaV1.Issue[] {

@@ -1,8 +1,9 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { AnySchema } from './schema.ts';
-import { className } from '../base/logger.ts';
+import { answersLater } from '../base/at-once.ts';
 import { AgentsError, UserError } from '../base/errors.ts';
-import { isThenable, thrownIssues } from './schema.ts';
+import { thrownIssues } from './schema.ts';
+import { runPatiently } from './zod.ts';
 
 export type Validation =
   | { readonly ok: true; readonly value: unknown }
@@ -12,11 +13,8 @@ export type Validation =
 /** Runs a schema over a value, at once. @throws UserError when the schema validates asynchronously */
 export function validateNow(schema: AnySchema, value: unknown, where: string): Validation {
   try {
-    const result = schema['~standard'].validate(value);
-    if (!isThenable(result)) return verdict(result);
-    // Its outcome is of no use to anyone.
-    result.then(undefined, () => {});
-    throwSyncFailure(schema, value);
+    const result = runPatiently(schema, value) ?? schema['~standard'].validate(value);
+    if (!answersLater(result)) return verdict(result);
   } catch (error) {
     if (error instanceof AgentsError) throw error;
     return { ok: false, issues: thrownIssues(error), cause: error };
@@ -28,18 +26,4 @@ export function validateNow(schema: AnySchema, value: unknown, where: string): V
 
 function verdict(result: StandardSchemaV1.Result<unknown>): Validation {
   return result.issues === undefined ? { ok: true, value: result.value } : { ok: false, issues: result.issues };
-}
-
-/**
- * zod answers with a promise also when a transform throws at once, which a bad value can cause; its `safeParse` tells the
- * two apart. Other libraries, and documents of `z.toJSONSchema`, have no such method.
- */
-function throwSyncFailure(schema: AnySchema, value: unknown): void {
-  if (schema['~standard'].vendor !== 'zod' || !('safeParse' in schema) || typeof schema.safeParse !== 'function')
-    return;
-  try {
-    schema.safeParse(value);
-  } catch (error) {
-    if (className(error) !== '$ZodAsyncError') throw error;
-  }
 }

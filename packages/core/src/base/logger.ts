@@ -1,3 +1,4 @@
+import { answersLater } from './at-once.ts';
 import { envFlag } from './env.ts';
 import { checkOptions, kinds } from './options.ts';
 import { onReset } from './reset.ts';
@@ -130,8 +131,7 @@ function makeLogger(name: string): Logger {
     if (RANK[level] > RANK[threshold]) return;
     try {
       // A sink may be an async function in disguise; its failure must not become an unhandled rejection.
-      const pending: unknown = sink({ level, logger: name, message, data });
-      if (pending instanceof Promise) pending.catch(() => {});
+      answersLater(sink({ level, logger: name, message, data }));
     } catch {
       // Logging never fails a run.
     }

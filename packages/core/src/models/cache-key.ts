@@ -1,3 +1,4 @@
+import { answersLater } from '../base/at-once.ts';
 import { sha256Hex } from '../base/digest.ts';
 import { randomHex } from '../base/ids.ts';
 import type { Model, ModelSettings } from './model.ts';
@@ -21,7 +22,9 @@ export function makePromptCacheKey({ conversationId, session, groupId }: CacheKe
 
 /** Whether the run adds its key: the model takes one, and the user gave none. */
 export function needsPromptCacheKey(model: Model, settings: ModelSettings): boolean {
-  if (model.supportsDefaultPromptCacheKey?.() !== true) return false;
+  const supports = model.supportsDefaultPromptCacheKey?.();
+  // A promise says nothing yet, and its failure is nobody's.
+  if (answersLater(supports) || supports !== true) return false;
   return (
     settings.extraArgs?.['prompt_cache_key'] === undefined && settings.extraBody?.['prompt_cache_key'] === undefined
   );

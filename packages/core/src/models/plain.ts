@@ -1,3 +1,4 @@
+import { answersLater } from '../base/at-once.ts';
 import { UserError } from '../base/errors.ts';
 import { kindOf } from '../base/options.ts';
 
@@ -35,8 +36,11 @@ function copy(value: unknown, walk: Walk): unknown {
 
 function copyObject(value: object, walk: Walk): unknown {
   if (Array.isArray(value)) return copyList(value, walk);
-  if (typeof (value as { toJSON?: unknown }).toJSON === 'function')
-    return copy((value as { toJSON(): unknown }).toJSON(), walk);
+  if (typeof (value as { toJSON?: unknown }).toJSON === 'function') {
+    const json = (value as { toJSON(): unknown }).toJSON();
+    if (answersLater(json)) throw notPlain(walk, 'has a toJSON that gives a promise');
+    return copy(json, walk);
+  }
   if (Symbol.iterator in value) return copyList(value as Iterable<unknown>, walk);
   const plain: Record<string, unknown> = {};
   for (const key of Object.keys(value)) {

@@ -1,4 +1,5 @@
 import type { MaybePromise } from '../agent/tool.ts';
+import { isThenable } from '../base/at-once.ts';
 import { UserError } from '../base/errors.ts';
 import type { Model, ModelProvider } from './model.ts';
 import { getDefaultModelProvider } from './provider.ts';
@@ -21,7 +22,7 @@ export function resolveModel({ runModel, provider, agent }: ModelSource): MaybeP
   if (typeof named === 'object') return named;
   const from = provider ?? getDefaultModelProvider();
   const model: MaybePromise<Model | null | undefined> = from.getModel(named);
-  return isPromise(model) ? model.then((found) => checked(found, named, from)) : checked(model, named, from);
+  return isThenable(model) ? model.then((found) => checked(found, named, from)) : checked(model, named, from);
 }
 
 function checked(model: Model | null | undefined, name: string | undefined, provider: ModelProvider): Model {
@@ -31,8 +32,4 @@ function checked(model: Model | null | undefined, name: string | undefined, prov
   throw new UserError(
     `The model provider${kind && kind !== 'Object' ? ` ${kind}` : ''} gave no model when asked for ${asked}: getModel must return a model or throw.`,
   );
-}
-
-function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
-  return typeof (value as Partial<Promise<T>> | null | undefined)?.then === 'function';
 }

@@ -88,7 +88,7 @@ export class Control {
   race<T>(work: Promise<T>, graceMs?: number): Promise<T>;
   race<T>(work: MaybePromise<T>, graceMs?: number): MaybePromise<T>;
   race<T>(work: MaybePromise<T>, graceMs = 0): MaybePromise<T> {
-    if (!this.#abortable || !isPromise(work)) return work;
+    if (!this.#abortable || !isThenable(work)) return work;
     return new Promise<T>((resolve, reject) => {
       let timer: ReturnType<typeof setTimeout> | undefined;
       const off = this.onAbort((error) => {
@@ -121,8 +121,4 @@ export class Control {
       // A signal of another maker; how the run ended stands.
     }
   }
-}
-
-function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
-  return isThenable(value);
 }

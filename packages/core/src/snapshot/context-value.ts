@@ -1,3 +1,4 @@
+import { answersLater } from '../base/at-once.ts';
 import { UserError } from '../base/errors.ts';
 import { getLogger } from '../base/logger.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
@@ -60,6 +61,7 @@ function dataOf(value: object): { readonly json: JsonObject; readonly via: Via }
     const { toJSON } = value as { toJSON?: unknown };
     if (typeof toJSON === 'function') {
       const json: unknown = toJSON.call(value, '');
+      if (answersLater(json)) return undefined;
       return isPlainObject(json) ? { json: jsonCopy(json), via: 'model_dump' } : undefined;
     }
     // Maps, sets, promises and the like have no own members; an empty object would look like data.
@@ -80,6 +82,10 @@ function serialized(value: unknown, serializer: (context: never) => JsonObject):
       ...visibleCause(error),
     });
   }
+  if (answersLater(result))
+    throw new UserError('contextSerializer must answer at once: it returned a promise, which nobody waits for here.', {
+      code: 'context_serializer_result',
+    });
   if (!isPlainObject(result))
     throw new UserError('contextSerializer must return a plain object.', { code: 'context_serializer_result' });
   return jsonCopy(result);
@@ -137,8 +143,11 @@ function jsonCopy(object: Record<string, unknown>): JsonObject {
     parents.push(value);
     let result: JsonValue | undefined;
     const { toJSON } = value as { toJSON?: unknown };
-    if (typeof toJSON === 'function') result = copy(toJSON.call(value, path.at(-1) ?? ''));
-    else if (Array.isArray(value))
+    if (typeof toJSON === 'function') {
+      const json: unknown = toJSON.call(value, path.at(-1) ?? '');
+      if (answersLater(json)) throw refuse('an object whose toJSON gives a promise');
+      result = copy(json);
+    } else if (Array.isArray(value))
       result = value.map((member: unknown, index) => within(String(index), member) ?? null);
     else if (isPlainObject(value)) result = copyMembers(value);
     else throw refuse(`an instance of ${className(value) ?? 'a class'}`);
@@ -208,14 +217,21 @@ function contextFor(context: unknown): RunContext {
 
 function deserialized(stored: JsonValue | undefined, deserializer: (raw: JsonObject) => unknown): unknown {
   if (!isObject(stored)) throw notObject('What contextDeserializer gets, the context in the run state,');
+  let value: unknown;
   try {
-    return deserializer(stored);
+    value = deserializer(stored);
   } catch (error) {
     throw new UserError('contextDeserializer threw while the run state was restored.', {
       code: 'context_deserializer_failed',
       ...visibleCause(error),
     });
   }
+  if (answersLater(value))
+    throw new UserError(
+      'contextDeserializer must answer at once: it returned a promise, which would become the context. Do the waiting before the restore, and pass the option context.',
+      { code: 'context_deserializer_failed' },
+    );
+  return value;
 }
 
 function notObject(what: string): UserError {

@@ -1,3 +1,4 @@
+import { answersLater } from '../base/at-once.ts';
 import { env } from '../base/env.ts';
 import { checkOptions, kinds } from '../base/options.ts';
 import { renderTree } from './console-tree.ts';
@@ -105,7 +106,8 @@ export class ConsoleTraceProcessor implements TraceProcessor {
   #print(text: () => string | undefined): void {
     try {
       const line = text();
-      if (line !== undefined) this.#log(line);
+      // An asynchronous output is as good; its failure is no reason to end the process.
+      if (line !== undefined) answersLater(this.#log(line));
     } catch (error) {
       // A closed or full output is no reason to fail a run.
       logFailure('Console of traces', error);

@@ -1,3 +1,4 @@
+import { atOnce } from '../base/at-once.ts';
 import { logFailure } from './log.ts';
 import { checkSpan, checkTrace, makeSpan, makeTrace } from './make.ts';
 import { noopSpan, noopTrace } from './noop.ts';
@@ -18,7 +19,7 @@ export function createTrace(name: string, options?: TraceOptions): Trace {
   checkTrace(name, options);
   if (isDisabled()) return noopTrace;
   try {
-    return provider.createTrace(name, options);
+    return atOnce(provider.createTrace(name, options), 'createTrace');
   } catch (error) {
     logFailure('Trace provider: createTrace', error);
     return noopTrace;
@@ -38,7 +39,7 @@ export function createSpan<K extends SpanType>(span: SpanInit<K>, options?: Span
   checkSpan(span, options);
   if (isDisabled()) return noopSpan(span.type);
   try {
-    return provider.createSpan(span, options);
+    return atOnce(provider.createSpan(span, options), 'createSpan');
   } catch (error) {
     logFailure('Trace provider: createSpan', error);
     return noopSpan(span.type);

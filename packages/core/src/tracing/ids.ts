@@ -1,3 +1,4 @@
+import { answersLater } from '../base/at-once.ts';
 import { randomHex } from '../base/ids.ts';
 import { logFailure } from './log.ts';
 import { runtime } from './runtime.ts';
@@ -25,6 +26,7 @@ function own(kind: keyof TraceIdGenerator): string | undefined {
   try {
     const id: unknown = ids[kind]();
     if (typeof id === 'string' && id !== '') return id;
+    answersLater(id);
     logFailure(`Trace id generator: ${kind}`, id);
   } catch (error) {
     logFailure(`Trace id generator: ${kind}`, error);

@@ -1,3 +1,4 @@
+import { isThenable } from '../base/at-once.ts';
 import { log, logFailure } from './log.ts';
 import { isNoop, noopFrame, noopSpan, noopTrace } from './noop.ts';
 import { isDisabled, runtime } from './runtime.ts';
@@ -154,10 +155,10 @@ function callOnce<R>(around: (call: () => R) => unknown, fn: () => R, what: stri
 
 /** A promise that `around` made itself is nobody's: its rejection must not go unhandled. */
 function ignoreRejection(result: unknown, outcome: Outcome<unknown> | undefined, what: string): void {
-  if (!(result instanceof Promise) || (outcome !== undefined && 'value' in outcome && outcome.value === result)) return;
+  if (!isThenable(result) || (outcome !== undefined && 'value' in outcome && outcome.value === result)) return;
   // Made around the promise of the callback, it only repeats what that one tells.
-  const repeats = outcome !== undefined && 'value' in outcome && outcome.value instanceof Promise;
-  result.catch((error: unknown) => {
+  const repeats = outcome !== undefined && 'value' in outcome && isThenable(outcome.value);
+  result.then(undefined, (error: unknown) => {
     if (!repeats) logFailure(what, error);
   });
 }

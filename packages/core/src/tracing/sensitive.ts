@@ -1,3 +1,4 @@
+import { atOnce } from '../base/at-once.ts';
 import { env } from '../base/env.ts';
 import { AgentsError } from '../base/errors.ts';
 import { className } from '../base/logger.ts';
@@ -30,7 +31,7 @@ export function sensitiveValue<T>(policy: SpanPolicy, field: RedactField, value:
 export function redacted<T>(policy: SpanPolicy, field: RedactField, value: T): T | undefined {
   if (policy.redact === undefined || value === undefined) return value;
   try {
-    return policy.redact(field, value) as T | undefined;
+    return atOnce(policy.redact(field, value), 'traceRedact') as T | undefined;
   } catch (error) {
     if (!policy.redactFailed) logFailure('traceRedact', error);
     policy.redactFailed = true;

@@ -1,3 +1,4 @@
+import { atOnce } from '../base/at-once.ts';
 import { UserError } from '../base/errors.ts';
 import { kindOf } from '../base/options.ts';
 import { logFailure } from './log.ts';
@@ -158,7 +159,7 @@ function ownTypeToWire(type: string, data: SpanDataMap[SpanType]): Wire {
   const write = runtime().spanTypes.get(type);
   if (write !== undefined) {
     try {
-      const wire: unknown = write(data);
+      const wire: unknown = atOnce(write(data), 'The writer');
       if (typeof wire === 'object' && wire !== null) return wire as Wire;
       logFailure(`Writer of span type '${type}'`, wire);
     } catch (error) {

@@ -1,3 +1,4 @@
+import { answersLater } from '../base/at-once.ts';
 import { logFailure } from './log.ts';
 import { runtime } from './runtime.ts';
 import type { Clock } from './types.ts';
@@ -25,6 +26,13 @@ function now(): number {
 
 const platform: Clock = { now, monotonic };
 
+/** Clocks are anybody's: one that answers later has no time to tell. */
+function reading(value: unknown): number {
+  if (typeof value === 'number') return value;
+  answersLater(value);
+  return Number.NaN;
+}
+
 /**
  * The time of one trace: the wall clock read once, then monotonic differences. So no end is before its start and no
  * child outside of its parent when the wall clock is set (TRACE-M5, M18).
@@ -38,7 +46,7 @@ export class TraceTime {
     let clock = runtime().clock ?? platform;
     let [wall, monotonic] = [Number.NaN, Number.NaN];
     try {
-      [wall, monotonic] = [clock.now(), clock.monotonic()];
+      [wall, monotonic] = [reading(clock.now()), reading(clock.monotonic())];
     } catch (error) {
       logFailure('Trace clock', error);
     }
@@ -54,7 +62,7 @@ export class TraceTime {
   /** Epoch milliseconds with fraction. */
   now(): number {
     try {
-      const now = this.#wall + (this.#clock.monotonic() - this.#monotonic);
+      const now = this.#wall + (reading(this.#clock.monotonic()) - this.#monotonic);
       if (Number.isFinite(now)) return now;
     } catch (error) {
       logFailure('Trace clock', error);

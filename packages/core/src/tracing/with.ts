@@ -1,3 +1,4 @@
+import { isThenable } from '../base/at-once.ts';
 import { UserError } from '../base/errors.ts';
 import { createSpan, createTrace } from './create.ts';
 import { isGenerator, scopedGenerator } from './generator.ts';
@@ -147,9 +148,4 @@ function quietly(fn: () => void): void {
   } catch (error) {
     logFailure('End of a scope', error);
   }
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false;
-  return typeof (value as { then?: unknown }).then === 'function';
 }
