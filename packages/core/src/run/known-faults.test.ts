@@ -15,7 +15,7 @@ const after = async (agent: AnyAgent, result: Pick<RunResult, 'toState'>): Promi
 
 const outputs = (items: readonly AgentInputItem[] | undefined): [string, unknown][] =>
   (items ?? []).flatMap((item): [string, unknown][] =>
-    item.type === 'function_call_output' ? [[item.call_id, item.output]] : [],
+    item.type === 'function_call_output' ? [[String(item.call_id), item.output]] : [],
   );
 
 const gated = (log: string[] = []): { agent: Agent; model: ScriptedModel } => {
