@@ -115,7 +115,10 @@ export class Rejoin {
       : { items, replaced: rest, searched: true, tail: new KnownTail(before, false) };
   }
 
-  /** Calls, and the reasoning that led to them, that outputs of the batch or of a later pass would be without. */
+  /**
+   * Calls, and the reasoning that led to them, that outputs of the batch or of a later pass would be without. What the run
+   * has not published yet is not lost: it comes with its pass.
+   */
   #lostCalls(
     batch: readonly AgentInputItem[],
     window: readonly AgentInputItem[],
@@ -123,12 +126,18 @@ export class Rejoin {
   ): readonly AgentInputItem[] {
     const asked = new Set([...batch.flatMap((item) => keyOf(item) ?? []), ...this.#open]);
     const there = new Set([...batch, ...window].flatMap((item) => keyOf(item) ?? []));
+    const published = new Set(record.sessionItems.map((item) => item.type === 'tool_call_item' && item.callId));
     const lost: RunItem[] = [];
     let reasoning: RunItem[] = [];
     for (const item of record.processed?.newItems ?? []) {
       if (item.type === 'reasoning_item') reasoning.push(item);
       else {
-        if (item.type === 'tool_call_item' && isFunctionCall(item) && asked.has(outputKey(item.callId ?? '')))
+        if (
+          item.type === 'tool_call_item' &&
+          isFunctionCall(item) &&
+          published.has(item.callId) &&
+          asked.has(outputKey(item.callId ?? ''))
+        )
           lost.push(...reasoning, item);
         reasoning = [];
       }
