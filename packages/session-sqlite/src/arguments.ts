@@ -36,8 +36,9 @@ const KNOWN = [
 /** @throws UserError */
 export function readOptions(given: string | URL | SQLiteSessionOptions | undefined): Config {
   const options: SQLiteSessionOptions =
-    typeof given === 'string' || given instanceof URL ? { path: given } : (given ?? {});
-  if (typeof options !== 'object' || options === null)
+    given === undefined ? {} : typeof given === 'string' || given instanceof URL ? { path: given } : given;
+  // `null` and lists come from configuration that is not there; a database in memory would be silently lost.
+  if (typeof options !== 'object' || options === null || Array.isArray(options))
     throw new UserError('Options of SQLiteSession must be a path, a URL or an object.');
   const unknown = Object.keys(options).find((key) => !(KNOWN as readonly string[]).includes(key));
   if (unknown !== undefined)
@@ -88,9 +89,9 @@ function readTarget({ path, database }: SQLiteSessionOptions): Config['target'] 
 
 function tableNames(sessions: unknown, messages: unknown): TableNames {
   for (const name of [sessions, messages]) {
-    if (typeof name === 'string' && /^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(name)) continue;
+    if (typeof name === 'string' && /^(?!sqlite_)[a-z_][a-z0-9_]{0,62}$/i.test(name)) continue;
     throw new UserError(
-      `'${String(name).slice(0, 80)}' is no table name: letters, digits and underscores, at most 63, beginning with a letter or underscore.`,
+      `'${String(name).slice(0, 80)}' is no table name: letters, digits and underscores, at most 63, beginning with a letter or underscore, and not with 'sqlite_', which SQLite keeps for itself.`,
       { code: 'session_name_invalid' },
     );
   }
@@ -144,6 +145,8 @@ export function checkItems<T>(items: readonly T[], where: string): readonly T[] 
 /** What a versioned write was asked to do. @throws UserError */
 export function checkWriteOptions(options: object | undefined, known: readonly string[], where: string): void {
   if (options === undefined) return;
+  if (typeof options !== 'object' || options === null || Array.isArray(options))
+    throw new UserError(`Options of ${where} must be an object.`);
   for (const [key, value] of Object.entries(options)) {
     if (!known.includes(key)) throw new UserError(`Unknown option '${key}' of ${where}. Known: ${known.join(', ')}.`);
     if (value !== undefined && (typeof value !== 'string' || value.trim() === '')) {

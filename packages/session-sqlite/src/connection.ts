@@ -1,4 +1,4 @@
-import { realpathSync } from 'node:fs';
+import { realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
 import { SessionError } from '@agents/core/session';
@@ -19,7 +19,8 @@ export function acquire({ target, synchronous }: Pick<Config, 'target' | 'synchr
   if ('handle' in target) return new Connection(databaseOf(target.handle), synchronous);
   const path = realPath(target.path);
   const known = shared.get(path);
-  if (known !== undefined) return known.join(synchronous);
+  // A file that was deleted or replaced lives on for those who have it open, and for nobody else.
+  if (known !== undefined && !known.isOrphaned()) return known.join(synchronous);
   const connection = new Connection(path, synchronous);
   shared.set(path, connection);
   return connection;
@@ -34,6 +35,8 @@ export class Connection {
   #transaction: { readonly begin: Statement; readonly commit: Statement } | undefined;
   readonly #statements = new Map<string, Statements>();
   #lost = false;
+  /** Of the open file; `undefined`: none is open, or its identity cannot be had. */
+  #file: FileIdentity | undefined;
 
   constructor(source: string | Database, synchronous: Config['synchronous']) {
     this.#source = source;
@@ -54,14 +57,25 @@ export class Connection {
   release(): void {
     if (this.#users === 1) this.#close();
     this.#users--;
-    if (this.#users === 0 && typeof this.#source === 'string') shared.delete(this.#source);
+    if (this.#users === 0 && typeof this.#source === 'string' && shared.get(this.#source) === this)
+      shared.delete(this.#source);
+  }
+
+  /** Whether another file, or none, is where the open one was. */
+  isOrphaned(): boolean {
+    if (this.#file === undefined || typeof this.#source !== 'string') return false;
+    const now = identityOf(this.#source);
+    return now !== 'unknown' && (now === 'missing' || now.ino !== this.#file.ino || now.dev !== this.#file.dev);
   }
 
   /**
    * Statements for a pair of tables, which are made if need be. May throw that the file is locked, and go on where it
    * stopped when it is called again.
+   *
+   * @throws SessionError when the file was deleted or replaced: what is written to it now nobody would ever see
    */
   statements(names: TableNames): Statements {
+    if (this.isOrphaned()) this.#leaveOrphan();
     const key = `${names.sessions} ${names.messages}`;
     const known = this.#statements.get(key);
     if (known !== undefined) return known;
@@ -91,6 +105,15 @@ export class Connection {
     }
   }
 
+  #leaveOrphan(): void {
+    if (this.#statements.size > 0)
+      throw new SessionError(
+        'The database file of this session was deleted or replaced while it was open; nothing was read or written. Make a new session object to go on with the file that is there now.',
+      );
+    // Nothing was read or written yet: the file that is there now will do.
+    this.#close();
+  }
+
   #open(): Database {
     if (this.#lost)
       throw new SessionError(
@@ -99,6 +122,8 @@ export class Connection {
     if (this.#database !== undefined) return this.#database;
     if (typeof this.#source !== 'string') return (this.#database = this.#source);
     const database = openDatabase(this.#source);
+    const file = this.#source === ':memory:' ? 'unknown' : identityOf(this.#source);
+    this.#file = typeof file === 'string' ? undefined : file;
     try {
       database.exec(`PRAGMA busy_timeout = 0; PRAGMA foreign_keys = OFF; PRAGMA synchronous = ${this.#synchronous}`);
     } catch (error) {
@@ -133,6 +158,7 @@ export class Connection {
     if (database === undefined) return;
     if (typeof this.#source === 'string') (database as OwnedDatabase).close();
     this.#database = undefined;
+    this.#file = undefined;
     this.#transaction = undefined;
     this.#statements.clear();
   }
@@ -142,6 +168,20 @@ export class Connection {
 function useWriteAheadLog(database: Database): void {
   const { journal_mode: mode } = database.prepare('PRAGMA journal_mode').get() as { journal_mode: unknown };
   if (mode !== 'wal' && mode !== 'memory') database.prepare('PRAGMA journal_mode = WAL').get();
+}
+
+interface FileIdentity {
+  readonly dev: number;
+  readonly ino: number;
+}
+
+/** Costs some microseconds. `unknown`: the system does not tell, which is no reason to stop. */
+function identityOf(path: string): FileIdentity | 'missing' | 'unknown' {
+  try {
+    return statSync(path, { throwIfNoEntry: false }) ?? 'missing';
+  } catch {
+    return 'unknown';
+  }
 }
 
 /** Of a file that may not exist yet. */

@@ -40,6 +40,12 @@ const CREATE: Record<keyof TableNames, (names: TableNames) => string> = {
     PRIMARY KEY (session_id, operation_id)
   )`,
 };
+/** Without these keys rows would get no ids or used ones, sessions would double, operations would be applied twice. */
+const KEYS = {
+  sessions: ['session_id'],
+  messages: ['id'],
+  operations: ['session_id', 'operation_id'],
+} as const satisfies Record<keyof TableNames, readonly string[]>;
 const ROLES = ['sessions', 'messages', 'operations'] as const;
 
 /**
@@ -48,7 +54,7 @@ const ROLES = ['sessions', 'messages', 'operations'] as const;
  * @throws SessionSchemaError when one of these names means something else
  */
 export function missingTables(database: Database, names: TableNames): (keyof TableNames)[] {
-  return ROLES.filter((role) => !checkTable(database, names[role], COLUMNS[role]));
+  return ROLES.filter((role) => !checkTable(database, names[role], role));
 }
 
 /** Makes what is missing. Inside a write transaction: another process may have made it meanwhile. */
@@ -57,19 +63,15 @@ export function createTables(database: Database, names: TableNames): void {
 }
 
 /** Whether the table exists. */
-function checkTable(database: Database, name: string, expected: readonly string[]): boolean {
-  const found = database.prepare('SELECT type FROM sqlite_master WHERE name = ? COLLATE NOCASE').get(name) as
-    | { type?: unknown }
+function checkTable(database: Database, name: string, role: keyof TableNames): boolean {
+  const expected: readonly string[] = COLUMNS[role];
+  const found = database.prepare('SELECT type, sql FROM sqlite_master WHERE name = ? COLLATE NOCASE').get(name) as
+    | { type?: unknown; sql?: unknown }
     | undefined
     | null;
   if (found === undefined || found === null) return false;
   if (found.type !== 'table') throw foreign(name, `is a ${String(found.type)}`);
-  const columns = database.prepare(`PRAGMA table_info("${name}")`).all() as {
-    name: string;
-    notnull: number;
-    dflt_value: unknown;
-    pk: number;
-  }[];
+  const columns = database.prepare(`PRAGMA table_info("${name}")`).all() as Column[];
   const missing = expected.filter((column) => !columns.some((other) => other.name.toLowerCase() === column));
   if (missing.length > 0) throw foreign(name, `has no column ${missing.map((column) => `'${column}'`).join(', ')}`);
   const needed = columns.find(
@@ -80,8 +82,35 @@ function checkTable(database: Database, name: string, expected: readonly string[
       column.pk === 0,
   );
   if (needed !== undefined) throw foreign(name, `needs a value for its column '${needed.name}'`);
+  checkKeys(name, role, columns, String(found.sql));
   return true;
 }
+
+interface Column {
+  readonly name: string;
+  readonly type: string;
+  readonly notnull: number;
+  readonly dflt_value: unknown;
+  /** Place in the primary key, from 1 on; 0: not in it. */
+  readonly pk: number;
+}
+
+function checkKeys(name: string, role: keyof TableNames, columns: readonly Column[], sql: string): void {
+  const wanted: readonly string[] = KEYS[role];
+  const key = columns.filter(({ pk }) => pk > 0).map((column) => column.name.toLowerCase());
+  if (key.length !== wanted.length || !wanted.every((column) => key.includes(column)))
+    throw foreign(name, `does not have the primary key (${wanted.join(', ')})`);
+  const id = columns.find((column) => column.pk > 0 && column.name.toLowerCase() === 'id');
+  // Ids count up and are never used again: the newest one is the version of a history (SESS-192).
+  if (id !== undefined && (id.type.toUpperCase() !== 'INTEGER' || !/\bAUTOINCREMENT\b/i.test(sql)))
+    throw foreign(name, "has a column 'id' that is not INTEGER PRIMARY KEY AUTOINCREMENT");
+  // A numeric column would change ids and texts that look like numbers.
+  const numeric = columns.find(
+    (column) => TEXTS.has(column.name.toLowerCase()) && column.type !== '' && !/CHAR|CLOB|TEXT|BLOB/i.test(column.type),
+  );
+  if (numeric !== undefined) throw foreign(name, `has a column '${numeric.name}' that is not text`);
+}
+const TEXTS: ReadonlySet<string> = new Set(['session_id', 'message_data', 'operation_id', 'digest', 'result']);
 
 function foreign(name: string, problem: string): SessionSchemaError {
   return new SessionSchemaError(

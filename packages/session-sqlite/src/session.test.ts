@@ -4,6 +4,7 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -183,9 +184,17 @@ describe('options', () => {
       { synchronous: 'OFF' },
       { corruptItems: 'keep' },
       { sessionSettings: { limits: 1 } },
+      // What a missing configuration gives: never a database in memory in its place.
+      null,
+      [],
+      [path],
     ]) {
       expect(() => new SQLiteSession('s', options as never)).toThrow(UserError);
     }
+    for (const names of [{ messagesTable: 'sqlite_x' }, { sessionsTable: 'SQLite_sequence' }])
+      expect(() => new SQLiteSession('s', { path, ...names })).toThrow(
+        expect.objectContaining({ name: 'UserError', code: 'session_name_invalid' }),
+      );
     expect(existsSync(path)).toBe(false);
   });
 
@@ -280,7 +289,21 @@ describe('layout', () => {
     const schemas = [
       'CREATE TABLE agent_messages (id INTEGER PRIMARY KEY, body TEXT)',
       'CREATE VIEW agent_sessions AS SELECT 1 AS session_id',
-      'CREATE TABLE agent_sessions (session_id TEXT, created_at TEXT, updated_at TEXT, tenant TEXT NOT NULL)',
+      'CREATE TABLE agent_sessions (session_id TEXT PRIMARY KEY, created_at TEXT, updated_at TEXT, tenant TEXT NOT NULL)',
+      // Keys: rows without ids, ids that are used again, sessions that double, operations that are applied twice.
+      ...[
+        'id TEXT',
+        'id TEXT PRIMARY KEY',
+        'id INT',
+        'id INT PRIMARY KEY',
+        'id REAL PRIMARY KEY',
+        'id INTEGER PRIMARY KEY',
+        'id INTEGER',
+      ].map((id) => `CREATE TABLE agent_messages (${id}, session_id TEXT, message_data TEXT, created_at TEXT)`),
+      'CREATE TABLE agent_messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id INT, message_data TEXT, created_at TEXT)',
+      'CREATE TABLE agent_sessions (session_id TEXT, created_at TEXT, updated_at TEXT)',
+      'CREATE TABLE agent_sessions (session_id TEXT, created_at TEXT, updated_at TEXT, tenant TEXT, PRIMARY KEY (tenant, session_id))',
+      'CREATE TABLE agent_session_operations (session_id, operation_id, digest, result, created_at)',
     ];
     for (const schema of schemas) {
       const path = freshPath();
@@ -292,6 +315,19 @@ describe('layout', () => {
       await session.close();
       expect(readFileSync(path)).toEqual(before);
     }
+  });
+
+  it('takes tables that somebody else made with the same keys, in other words [SESS-181]', async () => {
+    const path = freshPath();
+    sql(
+      path,
+      'create table "agent_sessions" ("session_id" varchar(255) not null, created_at datetime default current_timestamp, updated_at datetime default current_timestamp, note text, primary key ("session_id"))',
+      'create table "agent_messages" ("id" integer primary key autoincrement not null, "session_id" text not null, "message_data" text not null, "created_at" text default current_timestamp)',
+    );
+    const session = new SQLiteSession<object>('s', path);
+    await session.addItems(users(2));
+    expect(await session.getItems()).toEqual(users(2));
+    await session.close();
   });
 
   it('passes on what SQLite says of files that it cannot use, and goes on when the cause is gone [SESS-190, 193]', async () => {
@@ -447,6 +483,20 @@ describe('corrupt records', () => {
     expect(warn).toHaveBeenCalledTimes(1);
   });
 
+  it('are told to a callback that fails: what is popped or read is given all the same [SESS-010, 153]', async () => {
+    const path = freshPath();
+    const onCorruptItem = (): void => {
+      throw new Error('callback');
+    };
+    const session = new SQLiteSession<object>('s', { path, onCorruptItem });
+    await session.addItems(users(3));
+    broken(path, 's', 'nonsense');
+    expect(await session.getItems()).toEqual(users(3));
+    expect(await session.popItem()).toEqual(user('3'));
+    expect(await session.getItems()).toEqual(users(2));
+    expect(warn).toHaveBeenCalledTimes(2);
+  });
+
   it('are text that Python writes for numbers that JSON has no form for [SESS-133]', async () => {
     const path = freshPath();
     const session = new SQLiteSession<object>('s', path);
@@ -538,6 +588,62 @@ describe('long histories', () => {
     const items = await read;
     expect([2, 20_000]).toContain(items.length);
     expect(await reader.getItems()).toEqual(users(2));
+  });
+});
+
+describe('a file that is deleted or replaced while it is open', () => {
+  const remove = (path: string): void => {
+    for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true });
+  };
+
+  it('makes every call fail, and a new session starts with the file that is there [SESS-186, 190]', async () => {
+    const path = freshPath();
+    const session = new SQLiteSession<object>('s', path);
+    await session.addItems(users(2));
+    remove(path);
+    const gone = { name: 'SessionError', message: expect.stringContaining('deleted or replaced') as string };
+    await expect(session.addItems(users(1))).rejects.toMatchObject(gone);
+    await expect(session.getItems()).rejects.toMatchObject(gone);
+    await expect(session.popItem()).rejects.toMatchObject(gone);
+    expect(await session.ping()).toBe(false);
+    expect(existsSync(path)).toBe(false);
+
+    const next = new SQLiteSession<object>('s', path);
+    await next.addItems([user('new')]);
+    // Letting go of the old file takes nothing from the new one.
+    await session.close();
+    const other = new SQLiteSession<object>('other', path);
+    await other.addItems([user('other')]);
+    expect(await next.getItems()).toEqual([user('new')]);
+    expect(sql(path, 'SELECT count(*) AS n FROM agent_messages')).toMatchObject([{ n: 2 }]);
+    await next.close();
+    await other.close();
+    const again = new SQLiteSession<object>('s', path);
+    expect(await again.getItems()).toEqual([user('new')]);
+    await again.close();
+  });
+
+  it('is not written in place of another that was put there [SESS-186]', async () => {
+    const path = freshPath();
+    const backup = freshPath();
+    for (const [file, content] of [
+      [path, 'live'],
+      [backup, 'backup'],
+    ] as const) {
+      const session = new SQLiteSession<object>('s', file);
+      await session.addItems([user(content)]);
+      await session.close();
+    }
+    const session = new SQLiteSession<object>('s', path);
+    expect(await session.getItems()).toEqual([user('live')]);
+    remove(path);
+    renameSync(backup, path);
+    await expect(session.addItems(users(1))).rejects.toThrow('deleted or replaced');
+    const next = new SQLiteSession<object>('s', path);
+    await next.addItems(users(1));
+    expect(await next.getItems()).toEqual([user('backup'), ...users(1)]);
+    await session.close();
+    await next.close();
   });
 });
 

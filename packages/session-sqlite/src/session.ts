@@ -272,11 +272,15 @@ export class SQLiteSession<T extends object = AgentInputItem> implements Managed
       reason: typeof row.text === 'string' ? 'not the JSON text of an object' : 'not text',
     };
     if (onCorruptItem !== undefined) {
-      const answer: unknown = onCorruptItem(info);
-      // An async function: nobody waits for it, and its failure must not end the process.
-      Promise.resolve(answer).catch(() => getLogger('session').warn('onCorruptItem failed after it had returned.'));
-    }
-    if (onCorruptItem === undefined && !this.#warned) {
+      const failed = (): void => getLogger('session').warn('onCorruptItem failed; the record is skipped all the same.');
+      // What a popped item is, or what was read, is settled: nobody waits for the callback, and its failure is its own.
+      try {
+        const answer: unknown = onCorruptItem(info);
+        Promise.resolve(answer).catch(failed);
+      } catch {
+        failed();
+      }
+    } else if (!this.#warned) {
       this.#warned = true;
       getLogger('session').warn(
         'A stored record cannot be decoded and is skipped; further ones of this session are skipped in silence.',

@@ -6,7 +6,7 @@ import type { AgentInputItem } from '../items/items.ts';
 import { decodeItem, encodeItems } from './codec.ts';
 import type { HistoryOperation, ManagedSession, SessionSettings } from './contract.ts';
 import { SessionClosedError, SessionVersionConflictError } from './errors.ts';
-import { changeDigest, checkBatch, checkOperation, sameSuffix } from './operations.ts';
+import { changeDigest, checkBatch, checkOperation, checkWriteOptions, sameSuffix } from './operations.ts';
 import type { HistoryChange } from './operations.ts';
 import { checkSessionId, checkSessionSettings, resolveLimit } from './settings.ts';
 
@@ -110,12 +110,14 @@ export class MemorySession<T extends object = AgentInputItem> implements Managed
 
   async appendIfVersion(version: string, items: readonly T[], options?: { operationId?: string }): Promise<string> {
     this.#checkOpen();
+    checkWriteOptions(options, ['operationId'], 'appendIfVersion()');
     const texts = this.#encode(checkBatch(items, 'appendIfVersion()'));
     return this.#versioned({ type: 'append_items', items }, version, options?.operationId, () => this.#append(texts));
   }
 
   async replaceHistory(items: readonly T[], options?: { ifVersion?: string; operationId?: string }): Promise<string> {
     this.#checkOpen();
+    checkWriteOptions(options, ['ifVersion', 'operationId'], 'replaceHistory()');
     const texts = this.#encode(checkBatch(items, 'replaceHistory()'));
     return this.#versioned({ type: 'replace_history', items }, options?.ifVersion, options?.operationId, () => {
       this.#texts = texts;

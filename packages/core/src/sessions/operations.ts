@@ -1,7 +1,7 @@
 import { sha256Hex } from '../base/digest.ts';
 import { UserError } from '../base/errors.ts';
 import { pythonJson } from '../base/json-encode.ts';
-import { kindOf } from '../base/options.ts';
+import { checkOptions, kindOf, kinds } from '../base/options.ts';
 import { itemDigest } from '../items/convert.ts';
 import type { AgentInputItem } from '../items/items.ts';
 import { decodeItem } from './codec.ts';
@@ -50,6 +50,11 @@ export function checkOperation<T extends object>(operation: HistoryOperation<T>)
 export function checkBatch<T>(items: readonly T[], where: string): readonly T[] {
   if (!Array.isArray(items)) throw new UserError(`Items of ${where} must be an array, not ${kindOf(items)}.`);
   return items;
+}
+
+/** Options of a versioned write. @throws UserError */
+export function checkWriteOptions(options: object | undefined, known: readonly string[], where: string): void {
+  checkOptions(options, Object.fromEntries(known.map((key) => [key, kinds.nonEmptyString])), where);
 }
 
 /** Tells changes apart: the type and the digests of the plain items (SESS-036). */

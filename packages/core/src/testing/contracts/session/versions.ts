@@ -1,4 +1,4 @@
-import { check, refuses, same } from '../case.ts';
+import { check, refuses, rejection, same } from '../case.ts';
 import { lookWhile, user, users } from './scene.ts';
 import type { SessionCase } from './scene.ts';
 
@@ -81,6 +81,36 @@ export const versions: readonly SessionCase[] = [
         same(items, items.length === old.length ? old : replacement, 'the old or the new history');
       });
       same(await reader.getItems(), replacement, 'items at last');
+    },
+  },
+  {
+    id: 'J5',
+    title: 'options of versioned writes are checked before anything happens',
+    async body(scene) {
+      const session = await scene.capable('versions');
+      await session.addItems(users(1));
+      const { version } = await session.readHistory();
+      const bad: Record<string, unknown> = {
+        null: null,
+        'a number': 5,
+        'a list': ['op'],
+        'an unknown option': { operation: 'op' },
+        'a blank operation id': { operationId: ' ' },
+        'an operation id that is no text': { operationId: 5 },
+      };
+      for (const [what, options] of Object.entries(bad)) {
+        const calls = {
+          append: () => session.appendIfVersion(version, users(1, 2), options as never),
+          replacement: () => session.replaceHistory(users(1, 2), options as never),
+        };
+        for (const [name, call] of Object.entries(calls)) {
+          const error = await rejection(call, `${what} as options of the ${name}`);
+          check(error['name'] === 'UserError', `a UserError for ${what}, not ${String(error['name'])}`);
+        }
+      }
+      const error = await rejection(() => session.replaceHistory([], { ifVersion: 5 as never }), 'a version of 5');
+      check(error['name'] === 'UserError', `a UserError for a version of 5, not ${String(error['name'])}`);
+      same(await session.readHistory(), { items: users(1), version }, 'the history');
     },
   },
 ];
