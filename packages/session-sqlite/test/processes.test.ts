@@ -144,3 +144,10 @@ it.each([
     expect((await session.getItems()).at(-1)).toEqual(user('after'));
   },
 );
+
+it('lets a process end that did not close its sessions, whether calls succeeded or gave up [SESS-157]', async () => {
+  const child = start('linger.ts', join(folder, 'linger.db'));
+  child.process.stdin.end();
+  expect(await child.ended).toBe(0);
+  expect(child.lines()).toEqual(['SessionBusyError']);
+});
