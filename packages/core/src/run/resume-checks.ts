@@ -3,12 +3,18 @@ import type { StateRecord } from '../state/record.ts';
 import type { ResolvedOptions } from './options.ts';
 import { UserError } from '../base/errors.ts';
 import { checkSessionForResume } from '../sessions/recover.ts';
-import { checkSupported } from '../snapshot/unsupported.ts';
+import { checkSupported, conversationOptions } from '../snapshot/unsupported.ts';
 
-/** What a resume checks before any effect (STATE-201, 209, 210, 332). @throws UserError */
+/** What a resume checks before any effect (STATE-201, 209, 210, 332; SESS-051). @throws UserError */
 export function checkResume(record: StateRecord, agent: AnyAgent, { session }: ResolvedOptions): void {
   checkStartingAgent(record, agent);
   if (record.inUse) throw busy(record);
+  const carried = session ? conversationOptions(record) : [];
+  if (carried.length > 0)
+    throw new UserError(
+      `The option session and the state's ${carried.join(' and ')} exclude each other: the history is kept by the session or by the provider.`,
+      { code: 'session_conflict' },
+    );
   if (record.unrecoverable)
     throw new UserError(
       'The state ended at an unrecoverable boundary and cannot be resumed: its output was accepted but not stored. Start a new run.',

@@ -29,22 +29,28 @@ export function checkSupported(record: StateRecord): void {
   );
 }
 
+const conversationKeys: Readonly<Record<string, string>> = {
+  conversation_id: 'conversationId',
+  previous_response_id: 'previousResponseId',
+  auto_previous_response_id: 'autoPreviousResponseId',
+};
+
+/** The options that a run of this state was given so that the provider keeps its history. */
+export function conversationOptions({ foreign }: StateRecord): string[] {
+  return Object.entries(conversationKeys).flatMap(([key, option]) => (own(foreign, key) === undefined ? [] : [option]));
+}
+
 function find(record: StateRecord): Unsupported | undefined {
   return inForeign(record) ?? inSession(record) ?? inStep(record);
 }
 
-function inForeign({ foreign }: StateRecord): Unsupported | undefined {
+function inForeign(record: StateRecord): Unsupported | undefined {
+  const { foreign } = record;
   const additions = own(foreign, 'agents_ts') as JsonObject | undefined;
   if (own(foreign, 'sandbox') !== undefined)
     return { subject: 'needs a sandbox of the Python edition', code: 'sandbox_unsupported' };
   if (own(foreign, 'pending_input') !== undefined) return { subject: 'holds staged input' };
-  if (
-    ['conversation_id', 'previous_response_id', 'auto_previous_response_id'].some(
-      (key) => own(foreign, key) !== undefined,
-    )
-  ) {
-    return { subject: 'belongs to a conversation that the provider keeps' };
-  }
+  if (conversationOptions(record).length > 0) return { subject: 'belongs to a conversation that the provider keeps' };
   if (own(foreign, 'nested_history_owned_session_item_refs') !== undefined)
     return { subject: 'holds history that a handoff nested' };
   if (additions?.['run_id'] !== undefined) return { subject: 'belongs to a run store', code: 'store_missing' };
