@@ -119,6 +119,15 @@ describe('buildResponsesRequest', () => {
     expect(() => body({ responseInclude: [1] as never })).toThrow('responseInclude');
   });
 
+  it('sends 0 of topLogprobs, with what it needs to be included, and an empty reasoning as it is [MODEL-509, 505]', () => {
+    const { body } = buildResponsesRequest(
+      'm',
+      modelRequest({ modelSettings: { topLogprobs: 0, reasoning: {} } }),
+      false,
+    );
+    expect(body).toMatchObject({ top_logprobs: 0, include: ['message.output_text.logprobs'], reasoning: {} });
+  });
+
   it('leaves parallelToolCalls out where there is no tool [MODEL-211] [MODEL#38]', () => {
     expect(body({ parallelToolCalls: true })).not.toHaveProperty('parallel_tool_calls');
     expect(body({ parallelToolCalls: true }, { tools: [listTasks as never] })).toHaveProperty(

@@ -259,6 +259,8 @@ describe('response spans', () => {
     return spans.filter((span) => span.type === 'response');
   }
 
+  let client: OpenAI;
+
   bothForms((runForm, form) => {
     it(`have response, input and usage, under the turn (${form}) [MODEL-940, 941, 942] [TRACE-N10]`, async () => {
       const [span] = await spansOf(['Hi.'], (agent) => runForm(agent, 'x'));
@@ -285,6 +287,21 @@ describe('response spans', () => {
         'https://api.openai.com/v1',
       );
       expect(own?.toJSON()?.span_data).toMatchObject({ response_id: 'resp_0001' });
+    });
+
+    it(`keep no id of a client that was elsewhere before the request, or is at the answer (${form}) [TRACE-E17]`, async () => {
+      const official = 'https://api.openai.com/v1';
+      for (const [before, after] of [
+        [official, 'https://x.test/v1'],
+        ['https://x.test/v1', official],
+      ] as const) {
+        const [span] = await spansOf([() => ((client.baseURL = after), 'Hi.')], async (_, fake) => {
+          client = await fake.client({ baseURL: before });
+          const model = new OpenAIResponsesModel('m', { client });
+          return await runForm(new Agent({ name: 'A', model }), 'x', { traceIncludeSensitiveData: false });
+        });
+        expect(span?.toJSON()?.span_data).toMatchObject({ response_id: null, usage: { requests: 1 } });
+      }
     });
 
     it(`name what went wrong, or that it may not be shown (${form}) [MODEL-943] [TRACE-T21]`, async () => {
