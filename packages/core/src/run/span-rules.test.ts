@@ -187,6 +187,31 @@ bothForms((runForm, form) => {
     });
   });
 
+  it(`spans have facts for processors, which are in no record (${form}) [TRACE-D-13]`, async () => {
+    const agent = desk(
+      [toolCall('refund', { id: '7' }, { callId: 'r1' }), 'done'],
+      effectTool('refund', [], { needsApproval: true }),
+    );
+    const state = (await runForm(agent, 'go')).toState();
+    for (const item of state.interruptions) state.approve(item);
+    await runForm(agent, state);
+    const streamed = form === 'streamed';
+    expect(spansOf('task').map((span) => span.details)).toEqual([
+      { streamed, resumed: false, nested: false },
+      { streamed, resumed: true, nested: false },
+    ]);
+    const call = { toolCallId: 'r1', toolType: 'function', toolDescription: '', agentName: 'A' };
+    expect(spansOf('function').map((span) => span.details)).toEqual([
+      { ...call, approval: 'pending', outcome: 'interrupted' },
+      { ...call, approval: 'approved', outcome: 'ok' },
+    ]);
+    expect(spansOf('agent').map((span) => span.details)).toEqual([
+      { input: [{ role: 'user', content: 'go' }] },
+      { input: expect.arrayContaining([{ role: 'user', content: 'go' }]), finalOutput: 'done' },
+    ]);
+    expect(JSON.stringify(recorder.spans)).not.toContain('toolCallId');
+  });
+
   it(`unknown tools and unreadable JSON are told by the narrower span (${form}) [TRACE-E2, E1]`, async () => {
     await rejection(runForm(desk([toolCall('nobody', {})]), 'go'));
     const [agent] = spansOf('agent');

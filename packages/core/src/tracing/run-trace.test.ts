@@ -241,6 +241,20 @@ describe('resume', () => {
     expect(events[0]).toBe(`start ${stored.traceId}`);
   });
 
+  it('counts an id that was started again as new: the last 4096 starts are known [TRACE-R6, R20]', () => {
+    addTraceProcessor({});
+    const start = (traceId: string): void => void createTrace('t', { traceId }).start();
+    const many = (prefix: string): void => {
+      for (let i = 0; i < 3000; i++) start(`trace_${prefix}${i}`);
+    };
+    start('trace_kept');
+    many('a');
+    start('trace_kept');
+    many('b');
+    const { startedIds } = runtime();
+    expect([startedIds.has('trace_kept'), startedIds.has('trace_a0'), startedIds.size]).toEqual([true, false, 4096]);
+  });
+
   it('starts a trace that nobody had seen [TRACE-R21]', () => {
     setTraceProcessors([]);
     const stored = pause();

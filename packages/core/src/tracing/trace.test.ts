@@ -337,3 +337,12 @@ it('draws ids itself when the configured generator fails [TRACE-A6, P26]', () =>
 it('keeps one state for all copies in a process [TRACE-C14]', () => {
   expect((globalThis as Record<symbol, unknown>)[Symbol.for('agents.tracing.v1')]).toBe(runtime());
 });
+
+it('ends no span before it began, also where its start is given [TRACE-M5, M18]', () => {
+  addTraceProcessor({});
+  const trace = createTrace('t').start();
+  const future = Date.now() + 60_000;
+  const span = createSpan({ type: 'custom', name: 'x' }, { parent: trace, startTimeMs: future }).start();
+  span.finish();
+  expect([span.startTimeMs, span.endTimeMs]).toEqual([future, future]);
+});
