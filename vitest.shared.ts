@@ -13,6 +13,8 @@ export const project: (name: string, options?: { typeTests?: boolean }) => UserW
       name,
       // Files share a worker's modules: starting each anew took longer than most tests. A test that changes the process puts it back.
       isolate: false,
+      // Catches what hangs, also on a machine that is busy with other things.
+      testTimeout: 60_000,
       include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
       typecheck: {
         enabled: typeTests,

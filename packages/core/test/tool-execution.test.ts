@@ -408,7 +408,7 @@ bothForms((run, form) => {
       const again = await rejection(run(agent, state, { hooks }));
       expect(again).toMatchObject({
         code: 'call_executed_uncommitted',
-        message: expect.stringMatching(/already executed, but .* output was not committed/),
+        message: expect.stringMatching(/was started, and no output was committed/),
       });
       expect(bodies).toBe(1);
     });

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { Agent, configureLogging, RunState, tool, UserError } from '../index.ts';
+import { Agent, configureLogging, MemorySession, RunState, tool, UserError } from '../index.ts';
 import type { AgentInputItem, AgentOptions, Decision, LogRecord, OnApproval, RunOptions, RunResult } from '../index.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { bothForms } from '../testing/forms.ts';
@@ -184,6 +184,19 @@ bothForms((runForm, form) => {
       });
       const result = await runForm(agent, await decided(agent, way, all('approve')));
       expect(result.finalOutput).toBe('refunded 2');
+    });
+  });
+
+  describe(`a call that the history of the session has already (${form})`, () => {
+    it('is not run again, and that is told in the log [STATE-158]', async () => {
+      const session = new MemorySession('s');
+      const first = desk([lookup('1', 'call_0'), 'found']);
+      await runForm(first.agent, 'go', { session });
+      const second = desk([lookup('1', 'call_0'), 'found']);
+      const records = logged();
+      await runForm(second.agent, 'again', { session });
+      expect([first.effects, second.effects]).toEqual([['lookup 1'], []]);
+      expect(records.map(({ message }) => message).join()).toContain('The model repeated a tool call');
     });
   });
 

@@ -1,7 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { Agent, getRunErrorState, RunState, tool } from '../index.ts';
-import type { RunResult } from '../index.ts';
+import type { RunResult, Span } from '../index.ts';
+import { resetDefaults } from '../testing/defaults.ts';
 import { bothForms, ScriptedModel, toolCall } from '../testing/index.ts';
+import { setTraceProcessors } from '../tracing/processors.ts';
+
+afterEach(() => resetDefaults());
 
 /** A desk whose `pay` fails on its first attempt, after it may have paid; `look` beside it is harmless. */
 function desk(options: { needsApproval?: boolean } = {}) {
@@ -43,9 +47,13 @@ bothForms((runForm, form) => {
       const kit = desk();
       const state = await failed(kit);
       expect(state.status).toBe('interrupted');
+      const spans: Span[] = [];
+      setTraceProcessors([{ onSpanEnd: (span: Span) => void spans.push(span) }]);
       const again: unknown = await runForm(kit.agent, state).catch((e: unknown) => e);
+      // Nothing narrower than the agent's span tells of it [TRACE-E1].
+      expect(spans.find(({ type }) => type === 'agent')?.error?.message).toBe('Error in agent run');
       expect(again).toMatchObject({ code: 'call_executed_uncommitted' });
-      expect((again as Error).message).toMatch(/'p'.*onInDoubt.*rerun, done or reject/);
+      expect((again as Error).message).toMatch(/pay \(p\) was started.*onInDoubt.*rerun, done or reject/);
       expect(kit.effects).toEqual(['look', 'pay 1']);
       expect(kit.model.calls).toHaveLength(1);
     });

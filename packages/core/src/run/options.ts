@@ -115,7 +115,7 @@ export interface ToolExecutionOptions {
 export interface RunErrorHandlers<in C = unknown> {
   maxTurns?: RunErrorHandler<C, MaxTurnsExceededError> | undefined;
   modelRefusal?: RunErrorHandler<C, ModelRefusalError> | undefined;
-  /** The text did not fit `outputType`, or there was none: without this handler the model is then asked again. */
+  /** The text did not fit `outputType`, which otherwise rejects the run; or there was none, where the model is otherwise asked again. */
   invalidFinalOutput?: RunErrorHandler<C, ModelBehaviorError> | undefined;
   default?: RunErrorHandler<C, AgentsError> | undefined;
 }

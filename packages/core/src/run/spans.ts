@@ -10,6 +10,7 @@ import type { ModelTimeoutError } from '../base/errors.ts';
 import { resolveOutput } from '../agent/output.ts';
 import { ModelBehaviorError, RunAbortedError, ToolTimeoutError } from '../base/errors.ts';
 import { contextInternals } from '../state/context.ts';
+import { isOfCallIds } from '../state/ledger.ts';
 import { tracedInput } from '../models/traced-input.ts';
 import { addDetails, failSpan, failSpanIfOk, finishItem, startItem } from '../tracing/lifecycle.ts';
 import { startRunTrace } from '../tracing/run-trace.ts';
@@ -228,7 +229,7 @@ export class RunSpans {
     }
     for (const span of this.#run.openSpans()) stop(span);
     const span = this.#agent?.span as unknown as Span | undefined;
-    if (span === undefined || error instanceof ModelBehaviorError) return;
+    if (span === undefined || (error instanceof ModelBehaviorError && !isOfCallIds(error))) return;
     addDetails(span, { errorType: errorTypeOf(error) });
     failSpanIfOk(span, {
       message: 'Error in agent run',

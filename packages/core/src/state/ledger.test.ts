@@ -104,9 +104,14 @@ describe('how far a call got', () => {
   });
 
   test('the error for started calls names them and says what to do [STATE-154]', () => {
-    const error = executedUncommitted(['c1', 'c2']);
+    const error = executedUncommitted([
+      { name: 'pay', call_id: 'c1' },
+      { name: 'pay', call_id: 'c2' },
+    ]);
     expect(error.code).toBe('call_executed_uncommitted');
-    expect(error.message).toMatch(/'c1', 'c2' were already executed.*onInDoubt.*start a new run/);
+    expect(error.message).toMatch(
+      /pay \(c1\), pay \(c2\) were started, and no output was committed.*onInDoubt.*start a new run/,
+    );
   });
 });
 

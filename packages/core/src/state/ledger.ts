@@ -235,12 +235,22 @@ export class InvocationLedger {
 }
 
 /** The error of STATE-154: these calls were started, and nobody knows how they ended. */
-export function executedUncommitted(callIds: readonly string[]): ModelBehaviorError {
-  const calls = callIds.map((id) => `'${id}'`).join(', ');
-  const which = callIds.length === 1 ? `Tool call ${calls} was` : `Tool calls ${calls} were`;
+export function executedUncommitted(
+  calls: readonly { readonly name: string; readonly call_id: string }[],
+): ModelBehaviorError {
+  const names = calls.map((call) => `${call.name} (${call.call_id})`).join(', ');
+  const which = calls.length === 1 ? `The tool call ${names} was` : `The tool calls ${names} were`;
   return new ModelBehaviorError(
-    `${which} already executed, but the output was not committed, so running again could repeat an effect. Resume with onInDoubt: 'interrupt' to decide each such call (rerun, done or reject), with 'retry' to run them again, or start a new run.`,
+    `${which} started, and no output was committed: what it does may have happened, so running again could repeat it. Resume with onInDoubt: 'interrupt' to decide each such call (rerun, done or reject), with 'retry' to run them again, or start a new run.`,
     { code: 'call_executed_uncommitted' },
+  );
+}
+
+/** Whether the calls of a response could not be told from others, or be run. */
+export function isOfCallIds(error: unknown): boolean {
+  return (
+    error instanceof ModelBehaviorError &&
+    ['call_id_reused', 'call_id_empty', 'call_executed_uncommitted'].includes(error.code)
   );
 }
 

@@ -39,7 +39,7 @@ export function planResponse(
   const rows = ledger.plan(classified.calls);
   const repeats = new Set<FunctionCall>();
   const calls: PlannedFunctionCall[] = [];
-  const doubtful: string[] = [];
+  const doubtful: FunctionCall['call'][] = [];
   classified.calls.forEach((call, index) => {
     // What was judged is what runs: nobody can change it from here on.
     Object.freeze(call.call);
@@ -48,7 +48,7 @@ export function planResponse(
     else {
       const inDoubt = row.status === 'executed';
       const planned = { ...call, identity: row.identity, index: calls.length, inDoubt };
-      if (inDoubt && !mayGoOn(planned)) doubtful.push(row.callId);
+      if (inDoubt && !mayGoOn(planned)) doubtful.push(call.call);
       else calls.push(planned);
     }
   });

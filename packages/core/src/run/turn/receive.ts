@@ -3,8 +3,8 @@ import type { ModelResponse } from '../../models/model.ts';
 import type { ProcessedResponse, StateRecord } from '../../state/record.ts';
 import type { RunEnv } from '../env.ts';
 import type { PreparedCall } from './prepare.ts';
-import { AgentsError } from '../../base/errors.ts';
 import { contextInternals } from '../../state/context.ts';
+import { isOfCallIds } from '../../state/ledger.ts';
 import { callHooks } from '../hooks.ts';
 import { classify } from './classify.ts';
 import { toolNotFound } from './execute.ts';
@@ -28,7 +28,8 @@ export async function receive(
   try {
     plan = understand(response, prepared, env);
   } catch (error) {
-    if (!suppressesHooks(error)) await llmEnd(response, record, env);
+    // A response whose call ids are unusable is not the end of a model call that hooks could make sense of (STATE-158).
+    if (!isOfCallIds(error)) await llmEnd(response, record, env);
     throw error;
   }
   announce(plan.classified.items, record.sessionItems.length, env);
@@ -45,20 +46,17 @@ function understand(response: ModelResponse, prepared: PreparedCall, env: RunEnv
   for (const type of classified.unknownTypes)
     env.warnOnce(`item type ${type}`, `The model sent an output item of the unknown type ${type}; it is left out.`);
   const plan = planResponse(classified, contextInternals(env.context).ledger);
+  if (plan.dropped)
+    env.warnOnce(
+      'repeated calls',
+      'The model repeated a tool call that the run or its history already has (same id, tool and arguments); it is not run again.',
+    );
   const missing = plan.calls.find(({ tool }) => tool === undefined);
   if (missing && env.options.toolNotFoundBehavior === 'raise_error') {
     env.spans.fail('Tool not found', { tool_name: missing.call.name });
     throw toolNotFound(missing.call.name, prepared.agent.name);
   }
   return plan;
-}
-
-/** A response whose call ids are unusable is not the end of a model call that hooks could make sense of (STATE-158). */
-function suppressesHooks(error: unknown): boolean {
-  return (
-    error instanceof AgentsError &&
-    ['call_id_reused', 'call_id_empty', 'call_executed_uncommitted'].includes(error.code)
-  );
 }
 
 async function llmEnd(response: ModelResponse, record: StateRecord, env: RunEnv): Promise<void> {
