@@ -159,6 +159,16 @@ bothForms((runForm, form) => {
       expect(session.kinds).toBe('u reasoning web_search_call m');
     });
 
+    it('is there without a session too: the state is ready for the next call, not over [RUN-305, RUN-509]', async () => {
+      const agent = new Agent({ name: 'A', model: new ScriptedModel([[search(), text('first')], 'second']) });
+      const error = await rejection(
+        runForm(agent, 'go', { hooks: { onAgentEnd: () => Promise.reject(new Error('end')) } }),
+      );
+      const restored = await RunState.fromString(agent, String(getRunErrorState(error)));
+      expect([restored.status, restored.currentStep?.type]).toEqual(['ready', 'next_step_run_again']);
+      expect(kindsOf((await runForm(agent, restored)).toInputList())).toBe('u web_search_call m');
+    });
+
     it('is stored also where the answer is no valid output [RUN-509, RUN-604]', async () => {
       const session = new PlainSession();
       const agent = new Agent({
@@ -428,6 +438,14 @@ describe('the reader of a failing stream', () => {
     expect(namesOf(events)).toEqual(['agent A']);
     expect(await readAll(stream)).toEqual([]);
     expect([stream.status, stream.error]).toEqual(['failed', error]);
+  });
+
+  it('gets the events up to the one that says how the response failed [RUN-705, RUN-1308]', async () => {
+    const last = { type: 'response.failed', sequence_number: 1, response: { id: 'r', status: 'failed', output: [] } };
+    const events = [{ type: 'response.created', sequence_number: 0, response: { id: 'r', output: [] } }, last] as never;
+    const slow = await slowly(runStreamed(new Agent({ name: 'A', model: new ScriptedModel([{ events }]) }), 'go'));
+    expect(slow.error).toBeInstanceOf(ModelBehaviorError);
+    expect(namesOf(slow.events, { raw: true })).toEqual(['agent A', 'response.created', 'response.failed']);
   });
 
   it('gets what was kept of the failing turn, however slowly it reads [RUN-705, RUN-1421]', async () => {

@@ -107,6 +107,16 @@ bothForms((runForm, form) => {
       expect(session.kinds).toBe('');
     });
 
+    it('do not run where the preparation failed before them [RUN-216, RUN-1424]', async () => {
+      const log: string[] = [];
+      const session = new PlainSession();
+      session.failReads = true;
+      expect(await rejection(runForm(desk(['never'], log), 'go', { session, hooks: segmentHooks(log) }))).toBe(
+        session.error,
+      );
+      expect(log).toEqual([]);
+    });
+
     it('change nothing when the last one fails: one line in the log [RUN-216, RUN#87, RUN-306]', async () => {
       const records = logged();
       const hooks: RunHooks = { onRunEnd: () => Promise.reject(new Error('secret')) };
