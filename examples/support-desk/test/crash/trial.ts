@@ -12,8 +12,14 @@ import { Orders } from '../../src/orders.ts';
 import { visit } from './visit.ts';
 import type { Ended, Kill } from './visit.ts';
 
-/** What the person says, one after the other; refunds are approved. */
-const messages = ['Where is order 1041?', 'Refund order 1042', 'Where is order 1042?', 'Refund order 1043'] as const;
+/** What the person says, one after the other; refunds are approved, and small enough to be possible twice. */
+const messages = [
+  'Where is order 1041?',
+  'Refund 20 euros of order 1042',
+  'Where is order 1042?',
+  'Refund order 1043, amount 5',
+] as const;
+const amounts = { 1042: 20, 1043: 5 } as const;
 const refunded = ['1042', '1043'] as const;
 
 export interface Tally {
@@ -138,7 +144,7 @@ class Conversation {
     orders.close();
     if (twice !== undefined) throw new Error(`Order ${twice} was refunded more than once.`);
     for (const id of refunded)
-      if (new RegExp(`← .*"orderId":"${id}".*"status":"refunded"`).test(text) && !paid.includes(id))
+      if (new RegExp(`← .*"orderId":"${id}".*"refunded":${amounts[id]}}`).test(text) && !paid.includes(id))
         throw new Error(`The refund of order ${id} was told and is not there.`);
 
     const session = new SQLiteSession(this.#folder.conversationId, conversations);
@@ -163,12 +169,9 @@ class Conversation {
 
   #checkEnd(): void {
     const orders = new Orders(this.#folder.orders);
-    const wrong = refunded.filter((id) => {
-      const { status, refunded: amount, total } = orders.find(id);
-      return orders.countRefunds(id) !== 1 || status !== 'refunded' || amount !== total;
-    });
+    const wrong = refunded.filter((id) => orders.countRefunds(id) !== 1 || orders.find(id).refunded !== amounts[id]);
     orders.close();
-    if (wrong.length > 0) throw new Error(`Not refunded once and wholly: ${wrong.join(', ')}.`);
+    if (wrong.length > 0) throw new Error(`Not refunded once: ${wrong.join(', ')}.`);
     if (this.#folder.readRun() !== undefined) throw new Error('A run is left in its file.');
     const read = (name: string): string => readFileSync(join(this.#folder.path, name), 'utf8');
     if (read('conversation-id').trim() !== this.#folder.conversationId) throw new Error('Another conversation.');
