@@ -211,7 +211,7 @@ describe('one call', () => {
 
 bothForms((run, form) => {
   describe(`one call (${form})`, () => {
-    const agentOf = (options: Partial<ToolOptions<undefined, unknown, unknown>>, hooks: Agent['hooks'] = {}) =>
+    const agentOf = (options: Partial<ToolOptions<undefined, unknown, unknown>>, hooks?: Agent['hooks']) =>
       new Agent({
         name: 'A',
         model: new ScriptedModel([toolCall('note', {}, { callId: 'c1' }), 'done']),
@@ -233,7 +233,7 @@ bothForms((run, form) => {
 
     it('has its output in turn and state before facts and end hooks are asked for [TOOL-Y11]', async () => {
       for (const options of [
-        { tool: { customDataExtractor: () => Promise.reject(new Error('no')) }, hooks: {} },
+        { tool: { customDataExtractor: () => Promise.reject(new Error('no')) }, hooks: undefined },
         { tool: {}, hooks: { onToolEnd: () => Promise.reject(new Error('no')) } },
       ]) {
         const error = await rejection(run(agentOf(options.tool, options.hooks), 'hi'));

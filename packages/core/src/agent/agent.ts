@@ -207,10 +207,10 @@ function checkAgentOptions(options: AgentOptions<never, unknown>): void {
   if (wrong >= 0) throw refuse(`tools[${wrong}]`, 'a tool made by `tool()`', (tools as readonly unknown[])[wrong]);
   if (
     model !== undefined &&
-    typeof model !== 'string' &&
+    !(typeof model === 'string' && model.trim() !== '') &&
     !(isObject(model) && 'getResponse' in model && typeof model.getResponse === 'function')
   )
-    throw refuse('model', 'a name, or an object with `getResponse`', model);
+    throw refuse('model', 'a name that is not empty, or an object with `getResponse`', model);
   if (outputType !== undefined) checkOutputType(outputType, where);
   if (hooks !== undefined) checkAgentHooks(hooks, where);
   if (toolUseBehavior !== undefined) checkToolUseBehavior(toolUseBehavior, where);

@@ -78,6 +78,10 @@ export function checkAgentHooks(hooks: unknown, where: string): void {
       `${where}: \`hooks\` holds hooks of a run. Give them to \`run\` as its option \`hooks\`; an agent has onStart and onEnd.`,
     );
   checkMembers(hooks, [...ofAgents, ...ofBoth], `${where}: \`hooks\``);
+  if (![...ofAgents, ...ofBoth].some(has))
+    throw new UserError(
+      `${where}: \`hooks\` holds no hook of an agent (${[...ofAgents, ...ofBoth].join(', ')}). Leave the field out, or give it one.`,
+    );
 }
 
 function checkMembers(hooks: Record<string, unknown>, known: readonly string[], where: string): void {

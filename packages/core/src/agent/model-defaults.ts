@@ -1,5 +1,7 @@
 import type { ModelSettings } from '../models/model.ts';
 import { env } from '../base/env.ts';
+import { UserError } from '../base/errors.ts';
+import { kindOf } from '../base/options.ts';
 
 const fallback = 'gpt-5.6-luna';
 
@@ -42,8 +44,10 @@ const plain: readonly string[] = [
   'gpt-5.3-chat-latest',
 ];
 
-/** Settings that an agent without `modelSettings` gets for this name; a fresh object. */
+/** Settings that an agent without `modelSettings` gets for this name; a fresh object. @throws UserError for anything but a name */
 export function getDefaultModelSettings(model: string = getDefaultModel()): ModelSettings {
+  if (typeof model !== 'string')
+    throw new UserError(`getDefaultModelSettings() takes the name of a model, not ${kindOf(model)}.`);
   if (!model.startsWith('gpt-5') || plain.includes(model)) return {};
   const base = model.replace(/-\d{4}-\d{2}-\d{2}$/, '');
   const row = efforts.find(({ dated, names }) => names.includes(dated ? base : model));

@@ -7,7 +7,7 @@ export type Check = (value: unknown) => string | undefined;
  * Checks an options object: a plain mistake of the caller becomes a `UserError` that names the option. `undefined` as a
  * whole or as a member means "not given". `where` says whose options these are: `Agent`, `run()`, `tool "refund"`.
  *
- * @throws UserError for anything but an object, unknown keys (with the nearest known one) and values of a wrong kind
+ * @throws UserError for anything but a plain object, unknown keys (with the nearest known one) and values of a wrong kind
  */
 export function checkOptions(
   options: unknown,
@@ -15,9 +15,7 @@ export function checkOptions(
   where: string,
 ): void {
   if (options === undefined) return;
-  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw new UserError(`Options of ${where} must be an object, not ${kindOf(options)}.`);
-  }
+  checkObject(options, where);
   const names = isList(known) ? known : Object.keys(known);
   for (const [key, value] of Object.entries(options)) {
     if (!names.includes(key)) throw unknownOption(key, names, where);
@@ -26,6 +24,23 @@ export function checkOptions(
     if (expected !== undefined)
       throw new UserError(`Option '${key}' of ${where} must be ${expected}, not ${kindOf(value)}.`);
   }
+}
+
+/**
+ * The first part of `checkOptions`, for whoever takes options apart before they are checked. Only of a plain object are the
+ * members seen that it was given.
+ *
+ * @throws UserError
+ */
+export function checkObject(options: unknown, where: string): asserts options is object {
+  if (typeof options !== 'object' || options === null || Array.isArray(options))
+    throw new UserError(`Options of ${where} must be an object, not ${kindOf(options)}.`);
+  const prototype: unknown = Object.getPrototypeOf(options);
+  // Of this realm or another: its prototype is the end of the chain.
+  if (prototype === null || Object.getPrototypeOf(prototype) === null) return;
+  const tag = Object.prototype.toString.call(options).slice(8, -1);
+  const kind = tag === 'Object' ? 'an instance of a class' : `a ${tag}`;
+  throw new UserError(`Options of ${where} must be a plain object, not ${kind}.`);
 }
 
 /** Kinds of values for `checkOptions`. */

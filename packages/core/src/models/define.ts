@@ -1,4 +1,5 @@
 import { UserError } from '../base/errors.ts';
+import { kindOf } from '../base/options.ts';
 import { throwIfAborted } from './abort.ts';
 import { checkedResponse } from './answer.ts';
 import { collectStream } from './collect.ts';
@@ -8,7 +9,7 @@ import { synthesizeStream } from './synthesize.ts';
 
 /**
  * A model with one call form: streams are made from the response, or the response is collected from the stream.
- * @throws UserError when both forms are missing
+ * @throws UserError when both forms are missing, or one is no function
  * @example
  * ```ts
  * const echo = defineModel({
@@ -21,7 +22,12 @@ import { synthesizeStream } from './synthesize.ts';
 export function defineModel(
   model: Partial<Model> & (Pick<Model, 'getResponse'> | Pick<Model, 'streamResponse'>),
 ): Model {
+  if (typeof model !== 'object' || model === null)
+    throw new UserError(`defineModel takes an object with getResponse or streamResponse, not ${kindOf(model)}.`);
   const { getResponse, streamResponse } = model as Partial<Model>;
+  for (const [name, form] of Object.entries({ getResponse, streamResponse }))
+    if (form !== undefined && typeof form !== 'function')
+      throw new UserError(`defineModel: ${name} must be a function, not ${kindOf(form)}.`);
   if (getResponse === undefined && streamResponse === undefined)
     throw new UserError('defineModel needs getResponse or streamResponse.');
   if (getResponse !== undefined && streamResponse !== undefined) return model as Model;

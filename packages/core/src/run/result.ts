@@ -9,6 +9,7 @@ import type { StateRecord } from '../state/record.ts';
 import type { Trace } from '../tracing/types.ts';
 import type { RunStreamEvent } from './events.ts';
 import { parseValue } from '../agent/output.ts';
+import { checkOptions } from '../base/options.ts';
 import { defineInspect } from '../base/inspect.ts';
 import { replayList } from '../snapshot/replay.ts';
 import { stateOf } from '../snapshot/run-state.ts';
@@ -137,6 +138,7 @@ export abstract class ResultView {
   }
 
   toInputList(options: { mode?: 'preserve_all' | 'normalized' } = {}): AgentInputItem[] {
+    checkOptions(options, ['mode'], 'toInputList()');
     return replayList(this.record, options.mode);
   }
 

@@ -2,6 +2,7 @@ import type { Agent } from '../agent/agent.ts';
 import type { RunState } from '../snapshot/run-state.ts';
 import type { RunResult, RunResultStreaming } from './result.ts';
 import type { RunInput, RunOptions, RunOptionsWithContext } from './options.ts';
+import { checkObject } from '../base/options.ts';
 import { checkRunOptions, mergeRunOptions, resolveRunOptions } from './options.ts';
 import type { ResolvedOptions } from './options.ts';
 import { settledResult } from './result.ts';
@@ -82,6 +83,8 @@ async function dispatch<C, O>(
   defaults: object,
   given: (RunOptions<NoInfer<C>> & StreamOption<boolean>) | undefined,
 ): Promise<RunResult<C, O> | RunResultStreaming<C, O>> {
+  // Before they are taken apart: the parts of anything would do.
+  if (given !== undefined) checkObject(given, 'run');
   const { stream = false, ...options } = given ?? {};
   if (typeof stream !== 'boolean') checkRunOptions(given as RunOptions<never>, 'run');
   const resolved = resolve(defaults, options, 'run');
@@ -89,7 +92,7 @@ async function dispatch<C, O>(
 }
 
 function resolve(defaults: object, given: object | undefined, where: string): ResolvedOptions {
-  const options = (given ?? {}) as RunOptions<never>;
+  const options = (given === undefined ? {} : given) as RunOptions<never>;
   checkRunOptions(options, where);
   return resolveRunOptions(mergeRunOptions(defaults as RunOptions<never>, options));
 }

@@ -5,8 +5,9 @@ import type { CancelMode } from './control.ts';
 import type { RunStreamEvent } from './events.ts';
 import type { ResolvedOptions, RunInput } from './options.ts';
 import type { RunResult } from './result.ts';
-import { MaxTurnsExceededError, RunAbortedError, UserError, attachRunData } from '../base/errors.ts';
+import { MaxTurnsExceededError, RunAbortedError, attachRunData } from '../base/errors.ts';
 import { className, getLogger } from '../base/logger.ts';
+import { checkOptions, kinds } from '../base/options.ts';
 import { copyRecord } from '../state/copy.ts';
 import { errorDetails } from './error-details.ts';
 import { EventQueue } from './event-queue.ts';
@@ -101,9 +102,8 @@ export class StreamedRun extends ResultView {
   }
 
   cancel(options: { mode?: CancelMode } = {}): void {
+    checkOptions(options, { mode: kinds.oneOf('immediate', 'after_turn') }, 'cancel()');
     const { mode = 'immediate' } = options;
-    if (mode !== 'immediate' && mode !== 'after_turn')
-      throw new UserError("cancel: the option `mode` takes 'immediate' or 'after_turn'.");
     if (!this.isComplete) this.#segment.control.cancel(mode);
   }
 

@@ -2,7 +2,7 @@ import type { ClientOptions, OpenAI } from 'openai';
 import { checkOptions, kinds } from '../base/options.ts';
 import type { ResponseOutputItem } from '../items/wire.ts';
 import type { Clock } from '../tracing/types.ts';
-import { FaultList, socketError } from './fake/faults.ts';
+import { checkFault, FaultList, socketError } from './fake/faults.ts';
 import type { RequestFaults } from './fake/faults.ts';
 import { readRequest, toResponse } from './fake/fetch.ts';
 import { listen } from './fake/listen.ts';
@@ -86,8 +86,9 @@ export class FakeOpenAI {
     return this;
   }
 
-  /** Breaks matching requests; returns the remover. */
+  /** Breaks matching requests; returns the remover. @throws UserError for a fault that there is not */
   inject(fault: Fault): () => void {
+    checkFault(fault);
     return this.#faults.add(fault);
   }
 

@@ -1,5 +1,5 @@
 import { atOnce } from '../base/at-once.ts';
-import { kindOf } from '../base/options.ts';
+import { kindOf, nearestName } from '../base/options.ts';
 import { UserError } from '../base/errors.ts';
 import { unref } from '../base/timers.ts';
 import { within } from './deadline.ts';
@@ -116,7 +116,35 @@ function entryOf(processor: TraceProcessor): ProcessorEntry {
   if ((typeof given !== 'object' && typeof given !== 'function') || given === null) {
     throw new UserError(`A trace processor is an object with methods like onSpanEnd(span), not ${kindOf(given)}.`);
   }
+  checkMethods(processor);
   return { processor, failing: new Set(), pending: new Set() };
+}
+
+const METHODS = [
+  'onTraceStart',
+  'onTraceEnd',
+  'onSpanStart',
+  'onSpanEnd',
+  'forceFlush',
+  'shutdown',
+  'bind',
+  'getCarrier',
+  'onTraceResume',
+] as const satisfies readonly (keyof TraceProcessor)[];
+
+/** All methods are optional, so a name that was misspelled shows only here. */
+function checkMethods(processor: TraceProcessor): void {
+  const there = METHODS.filter((name) => processor[name] !== undefined);
+  const wrong = there.find((name) => typeof processor[name] !== 'function');
+  if (wrong !== undefined)
+    throw new UserError(`Member '${wrong}' of a trace processor must be a function, not ${kindOf(processor[wrong])}.`);
+  const members: object = processor;
+  const other = Object.keys(members).find((name) => typeof (members as Record<string, unknown>)[name] === 'function');
+  if (there.length > 0 || other === undefined) return;
+  const nearest = nearestName(other, METHODS);
+  throw new UserError(
+    `A trace processor has at least one of these methods: ${METHODS.join(', ')}.${nearest === undefined ? '' : ` Did you mean '${nearest}' with '${other}'?`}`,
+  );
 }
 
 /** After a shutdown the old processors are gone; new ones start anew. */

@@ -1,4 +1,5 @@
-import { checkOptions, kinds } from '../base/options.ts';
+import { UserError } from '../base/errors.ts';
+import { checkOptions, kindOf, kinds } from '../base/options.ts';
 import { within } from './deadline.ts';
 import { logFailure } from './log.ts';
 import { makeSpan, makeTrace } from './make.ts';
@@ -38,8 +39,10 @@ export function configureTracing(options: {
   if (options.clock !== undefined) now.clock = options.clock ?? undefined;
 }
 
-/** For the whole process. Overrides `OPENAI_AGENTS_DISABLE_TRACING`. */
+/** For the whole process. Overrides `OPENAI_AGENTS_DISABLE_TRACING`. @throws UserError for anything but `true` and `false` */
 export function setTracingDisabled(disabled: boolean): void {
+  if (typeof disabled !== 'boolean')
+    throw new UserError(`setTracingDisabled() takes true or false, not ${kindOf(disabled)}.`);
   runtime().disabled = disabled;
 }
 

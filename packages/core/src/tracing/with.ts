@@ -1,5 +1,6 @@
 import { isThenable } from '../base/at-once.ts';
 import { UserError } from '../base/errors.ts';
+import { kindOf } from '../base/options.ts';
 import { createSpan, createTrace } from './create.ts';
 import { isGenerator, scopedGenerator } from './generator.ts';
 import { failSpanIfOk, finishItem, startItem } from './lifecycle.ts';
@@ -27,6 +28,7 @@ const PENDING_WORK = Symbol.for('agents.pendingWork');
  * }, { groupId: 'thread-981' });
  */
 export function withTrace<R>(trace: string | Trace, fn: (trace: Trace) => R, options?: TraceOptions): R {
+  checkScope(typeof trace === 'string' || isItem(trace, 'traceId'), 'withTrace()', 'a name or a trace', trace, fn);
   if (typeof trace !== 'string') refuseOptions('trace', options);
   const item = typeof trace === 'string' ? newTrace(trace, options) : trace;
   if (isDisabled()) return fn(item);
@@ -58,6 +60,7 @@ export function withSpan<K extends SpanType, R>(
   fn: (span: Span<K>) => R,
   options?: SpanOptions,
 ): R {
+  checkScope(typeof span === 'object' && span !== null, 'withSpan()', '{ type, … } or a span', span, fn);
   if (isSpan(span)) refuseOptions('span', options);
   const item = isSpan(span) ? span : createSpan(span, options);
   if (isDisabled()) return fn(item);
@@ -77,6 +80,18 @@ export function withSpan<K extends SpanType, R>(
   );
 }
 
+function checkScope(isScope: boolean, where: string, takes: string, given: unknown, fn: unknown): void {
+  if (!isScope) throw new UserError(`${where} takes ${takes}, not ${kindOf(given)}.`);
+  if (typeof fn !== 'function') throw new UserError(`${where} takes a function to run, not ${kindOf(fn)}.`);
+}
+
+/** Of any copy of the package, or of a provider of the user's own. */
+function isItem(value: unknown, id: 'traceId' | 'spanId'): boolean {
+  return (
+    typeof value === 'object' && value !== null && id in value && 'start' in value && typeof value.start === 'function'
+  );
+}
+
 function newTrace(name: string, options: TraceOptions | undefined): Trace {
   const trace = createTrace(name, options);
   const current = isDisabled() ? undefined : currentFrame()?.trace;
@@ -91,7 +106,7 @@ function refuseOptions(kind: 'trace' | 'span', options: object | undefined): voi
 }
 
 function isSpan<K extends SpanType>(span: SpanInit<K> | Span<K>): span is Span<K> {
-  return 'spanId' in span && typeof (span as { start?: unknown }).start === 'function';
+  return isItem(span, 'spanId');
 }
 
 /** The error of what `fn` threw, as far as the run of the span shows it. */
