@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { decodeItem, encodeItem } from './codec.ts';
 import { SessionItemError } from './errors.ts';
@@ -49,6 +49,33 @@ describe('encodeItem', () => {
     expect(thrown).toBeInstanceOf(SessionItemError);
     expect(thrown).toMatchObject({ name: 'SessionItemError', code: 'session_item_invalid', index: 0, path });
   });
+
+  it('gives each text to the native encoder, and goes over it again only where it has something to escape [SESS-132]', () => {
+    const stringify = vi.spyOn(JSON, 'stringify');
+    const replace = vi.spyOn(String.prototype, 'replace');
+    try {
+      encodeItem({ role: 'user', content: [{ text: 'plain' }], n: 1 });
+      const given = stringify.mock.calls.map(([value]: readonly unknown[]) => value);
+      expect(given.toSorted()).toEqual(['content', 'n', 'plain', 'role', 'text', 'user']);
+      expect(replace).not.toHaveBeenCalled();
+      encodeItem({ content: 'plain', more: 'Grüße' });
+      expect(replace).toHaveBeenCalledTimes(1);
+    } finally {
+      vi.restoreAllMocks();
+    }
+  });
+
+  it(
+    'takes 100,000 items, and a text of 10 MB, in little more than the native encoder [SESS-132]',
+    { timeout: 30_000 },
+    () => {
+      const item = { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'x'.repeat(380) }] };
+      let length = 0;
+      for (let index = 0; index < 100_000; index += 1) length += encodeItem({ ...item, index }).length;
+      expect(length).toBeGreaterThan(45e6);
+      expect(encodeItem({ content: 'x'.repeat(10e6) })).toHaveLength(10e6 + 14);
+    },
+  );
 
   it('takes 500 levels and no more [SESS-136]', () => {
     const nested = (levels: number): object => {
