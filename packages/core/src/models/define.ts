@@ -5,7 +5,6 @@ import { checkedResponse } from './answer.ts';
 import { collectStream } from './collect.ts';
 import type { Model, ModelRequest, ResponseMetadata } from './model.ts';
 import type { ResponseStreamEvent } from '../items/wire.ts';
-import { synthesizeStream } from './synthesize.ts';
 
 /**
  * A model with one call form: streams are made from the response, or the response is collected from the stream.
@@ -44,6 +43,8 @@ export function defineModel(
 
 async function* streamOf(model: Model, request: ModelRequest): AsyncGenerator<ResponseStreamEvent, ResponseMetadata> {
   const { requestId, rawUsage, ...response } = checkedResponse(await model.getResponse(request));
+  // Most models stream by themselves.
+  const { synthesizeStream } = await import('./synthesize.ts');
   throwIfAborted(request.signal);
   for (const event of synthesizeStream(response)) {
     yield event;
