@@ -32,7 +32,7 @@ function desk() {
 const stateOf = async (running: Promise<unknown>): Promise<RunState> => {
   const state = getRunErrorState(await rejection(running));
   if (state === undefined) throw new Error('The error has no state.');
-  return state as RunState;
+  return state;
 };
 
 describe.each(['live', 'through text'])('a state, %s', (way) => {

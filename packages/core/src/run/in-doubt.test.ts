@@ -38,7 +38,7 @@ bothForms((runForm, form) => {
     const error: unknown = await runForm(kit.agent, 'go').catch((e: unknown) => e);
     const state = getRunErrorState(error);
     if (!state) throw new Error('The error has no state.');
-    return state as RunState;
+    return state;
   };
   const reread = (kit: ReturnType<typeof desk>, state: RunState) => RunState.fromString(kit.agent, state.toString());
 
