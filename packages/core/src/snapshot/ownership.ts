@@ -173,13 +173,21 @@ function matchPositions(
 
 /**
  * What of these items stands in the session must be its end; what is not there was not published yet. The order may be
- * another one: what a failed turn had finished was published before the rest of it (RUN-509).
+ * another one: what a failed turn had finished was published before the rest of it (RUN-509). Waiting items that were
+ * decided stay in the session alone.
  */
 function isTail({ items, places }: SourceList, start: number, session: SourceList): boolean {
   if (places === undefined) return false;
-  const published = items.slice(start).filter((_, offset) => typeof places[start + offset] === 'number');
-  const tail = new Set(published.length === 0 ? [] : survivors(session).slice(-published.length));
-  return published.every((item) => item !== undefined && tail.has(item));
+  const published = new Set(items.slice(start).filter((_, offset) => typeof places[start + offset] === 'number'));
+  const all = survivors(session);
+  let left = published.size;
+  for (let index = all.length - 1; left > 0; index -= 1) {
+    const item = all[index];
+    if (item === undefined) return false;
+    if (published.has(item)) left -= 1;
+    else if (item.type !== 'tool_approval_item') return false;
+  }
+  return true;
 }
 
 /** Without the key only the first turn is located: its response stands at the beginning. */

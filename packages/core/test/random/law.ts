@@ -8,6 +8,8 @@ interface Row {
   readonly call: Call;
   starts: number;
   decided: 'approve' | 'reject' | undefined;
+  /** The decision was a standing one. */
+  always: boolean;
   /** Answers to the call in doubt that nothing has acted on yet. */
   reruns: number;
   done: boolean;
@@ -24,7 +26,9 @@ export class Law {
 
   constructor(script: Script) {
     this.#rows = new Map(
-      script.flat().map((call) => [call.id, { call, starts: 0, decided: undefined, reruns: 0, done: false }]),
+      script
+        .flat()
+        .map((call) => [call.id, { call, starts: 0, decided: undefined, always: false, reruns: 0, done: false }]),
     );
   }
 
@@ -60,8 +64,9 @@ export class Law {
     switch (decision.type) {
       case 'approve':
       case 'reject':
+        if (decision.always) this.#stand(row.call.tool, decision.type);
         row.decided = decision.type;
-        if (decision.always) this.#standing.set(row.call.tool, decision.type);
+        row.always = decision.always === true;
         return;
       case 'rerun':
         row.reruns = 1;
@@ -72,6 +77,13 @@ export class Law {
       default:
         decision satisfies never;
     }
+  }
+
+  /** A standing decision takes the place of an opposite one, also for the call on which that one was made (STATE-163). */
+  #stand(tool: string, type: 'approve' | 'reject'): void {
+    this.#standing.set(tool, type);
+    for (const other of this.#rows.values())
+      if (other.call.tool === tool && other.always && other.decided !== type) other.decided = undefined;
   }
 
   /** Whether `output` may be what came of the call. */
