@@ -364,7 +364,8 @@ bothForms((run, form) => {
       ['0.23.1/b6_pending_write_append_failed', 'b1', ['get(3)', 'add[fco]', 'add[m]']],
       ['b7_pending_write_reply_lost', 'b1+', ['get(3)', 'add[m]']],
       ['0.22.3/b7_pending_write_reply_lost', 'b1+', ['get(3)', 'add[m]']],
-      ['b8_pending_write_tail_read_failed', 'b1', ['get(2)', 'add[fco]', 'add[m]']],
+      // Where the run stands in the session is not known there, and is looked for once (STATE-304).
+      ['b8_pending_write_tail_read_failed', 'b1', ['get(2)', 'get(256)', 'add[fco]', 'add[m]']],
       ['b12_append_acknowledged_compaction_pending', 'b12', ['get(3)', 'add[m]']],
       ['0.23.1/b12_append_acknowledged_compaction_pending', 'b12', ['get(3)', 'add[m]']],
     ])('%s: settled before the model is asked', async (file, name, log) => {
