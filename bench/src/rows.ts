@@ -27,7 +27,7 @@ export const measurements: readonly Measurement[] = [
   {
     name: 'tool-call',
     peers: peerNames,
-    rows: [{ title: 'one tool call', unit: 'µs/run', goal: { atMost: 0.3, of: 'ai' } }],
+    rows: [{ title: 'one tool call', unit: 'µs/run', goal: { atMost: 0.2, of: 'ai' } }],
   },
   {
     name: 'text-deltas',
