@@ -8,6 +8,8 @@ interface Row {
   readonly call: Call;
   starts: number;
   decided: 'approve' | 'reject' | undefined;
+  /** It may have been acted on before another decision came. */
+  wasRejected: boolean;
   /** The decision was a standing one. */
   always: boolean;
   /** Answers to the call in doubt that nothing has acted on yet. */
@@ -28,7 +30,10 @@ export class Law {
     this.#rows = new Map(
       script
         .flat()
-        .map((call) => [call.id, { call, starts: 0, decided: undefined, always: false, reruns: 0, done: false }]),
+        .map((call) => [
+          call.id,
+          { call, starts: 0, decided: undefined, always: false, wasRejected: false, reruns: 0, done: false },
+        ]),
     );
   }
 
@@ -67,6 +72,7 @@ export class Law {
         if (decision.always) this.#stand(row.call.tool, decision.type);
         row.decided = decision.type;
         row.always = decision.always === true;
+        row.wasRejected ||= decision.type === 'reject';
         return;
       case 'rerun':
         row.reruns = 1;
@@ -93,10 +99,11 @@ export class Law {
       this.broken.push(`${id} has the output ${JSON.stringify(output)}: ${JSON.stringify(row)}`);
   }
 
-  #possible({ call, starts, decided, done }: Row, output: string): boolean {
+  #possible(row: Row, output: string): boolean {
+    const { call, starts, decided, done } = row;
     const rejected = decided === 'reject' || (decided === undefined && this.#standing.get(call.tool) === 'reject');
     const late = starts > 0 && this.#standing.get(call.tool) === 'reject';
-    if (output === 'Tool execution was not approved.' || output === 'no') return rejected || late;
+    if (output === 'Tool execution was not approved.' || output === 'no') return rejected || late || row.wasRejected;
     if (output === 'given') return done;
     if (call.tool === 'unknown') return output.includes('unknown');
     if (call.malformed) return starts === 0 && (output.startsWith('failed') || output.includes('arguments'));
