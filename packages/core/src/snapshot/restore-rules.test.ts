@@ -7,7 +7,7 @@ import { InMemoryTraceProcessor, ScriptedModel, toolCall } from '../testing/inde
 import { resetDefaults } from '../testing/defaults.ts';
 import { setTraceProcessors } from '../tracing.ts';
 import { rejection } from '../../test/run-kit.ts';
-import { changed, minimalState } from '../../test/states.ts';
+import { changed, minimalState, withHandoffs } from '../../test/states.ts';
 import type { Members } from '../../test/states.ts';
 import { recordOf } from './run-state.ts';
 
@@ -170,6 +170,18 @@ describe('the agent that a state is restored with', () => {
     for (const item of state.interruptions) state.approve(item);
     const result = await run(given, state);
     expect([result.finalOutput, result.lastAgent === given]).toEqual(['done', true]);
+  });
+});
+
+describe('an agent that is not the starting one', () => {
+  it('is found from there: the state begins at the agent that was given, and goes on at its own [STATE-376]', async () => {
+    const billing = new Agent({ name: 'Billing' });
+    const start = withHandoffs(new Agent({ name: 'Desk' }), billing);
+    const json = minimalState('1.21', { current_agent: { name: 'Billing' } });
+    const state = await RunState.fromJSON(start, json);
+    expect(recordOf(state).startingAgent).toBe(start);
+    expect(state.currentAgent).toBe(billing);
+    expect(await refused(json)).toBe('agent_missing');
   });
 });
 
