@@ -218,6 +218,7 @@ it('colours the tree at a terminal only, unless NO_COLOR is set', () => {
   const wasTTY = stdout.isTTY;
   try {
     stdout.isTTY = true;
+    vi.stubEnv('NO_COLOR', '');
     addTraceProcessor(new ConsoleTraceProcessor());
     vi.stubEnv('NO_COLOR', '1');
     addTraceProcessor(new ConsoleTraceProcessor());
