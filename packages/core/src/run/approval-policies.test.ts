@@ -18,7 +18,7 @@ bothForms((runForm, form) => {
     const model = new ScriptedModel([toolCall(gated.name, args, { callId: 'c1' }), 'done']);
     const result = await runForm(new Agent({ name: 'A', model, tools: [gated as never] }), 'go');
     const output = model.calls[1]?.request.input.find((item) => item.type === 'function_call_output');
-    return { result, model, output: output && 'output' in output ? String(output.output) : undefined };
+    return { result, model, output: output && 'output' in output ? (output.output as string) : undefined };
   }
 
   describe(`arguments that cannot run (${form})`, () => {
@@ -28,7 +28,7 @@ bothForms((runForm, form) => {
       for (const needsApproval of [true, (): never => expect.unreachable('the policy was asked')]) {
         const ran: string[] = [];
         const gated = tool({ name: 'gated', parameters: requiredId, needsApproval, execute: () => ran.push('ran') });
-        const { result, model, output } = await called(gated as never, args);
+        const { result, model, output } = await called(gated, args);
         expect([result.status, result.finalOutput, ran]).toEqual(['completed', 'done', []]);
         expect(result.newItems.map((item) => item.type)).not.toContain('tool_approval_item');
         expect(kindsOf(model.calls[1]?.request.input ?? [])).toBe('u fc fco');
@@ -44,7 +44,7 @@ bothForms((runForm, form) => {
         needsApproval: (_ctx, args) => asked.push(args) > 0,
         execute: () => 'ran',
       });
-      const { result } = await called(gated as never, '{}');
+      const { result } = await called(gated, '{}');
       expect([result.status, asked]).toEqual(['interrupted', [{ id: 'default' }]]);
     });
   });
@@ -71,16 +71,16 @@ bothForms((runForm, form) => {
           const ran: unknown[] = [];
           const gated = tool({
             name: 'gated',
-            parameters: parameters as z.ZodObject,
+            parameters: parameters,
             strict: false,
             needsApproval: (_ctx, given) => {
               asked.push(structuredClone(given));
-              wreck(given as object);
+              wreck(given);
               return verdict;
             },
             execute: (given) => void ran.push(given),
           });
-          const { result } = await called(gated as never, args);
+          const { result } = await called(gated, args);
           expect([asked, result.status]).toEqual([[value], verdict ? 'interrupted' : 'completed']);
           expect(ran).toEqual(verdict ? [] : [value]);
         }
@@ -107,7 +107,7 @@ bothForms((runForm, form) => {
         needsApproval: () => asked.push('asked') > 0,
         execute: () => asked.push('ran'),
       });
-      const { result, output } = await called(gated as never, '{"id":7}');
+      const { result, output } = await called(gated, '{"id":7}');
       expect([result.status, asked]).toEqual(['completed', []]);
       expect(output).toMatch(/^An error occurred.*Invalid arguments/s);
     });

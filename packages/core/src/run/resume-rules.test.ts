@@ -85,7 +85,7 @@ bothForms((runForm, form) => {
         ],
         {},
       );
-      agent.tools.push(slow as never);
+      agent.tools.push(slow);
       const result = await runForm(agent, 'go', { toolNotFoundBehavior: 'return_error_to_model' });
       expect(shown(result.newItems)).toEqual([
         'reasoning_item',
@@ -111,7 +111,7 @@ bothForms((runForm, form) => {
           'done',
         ]);
         const gone = effectTool('gone', effects, { needsApproval: true });
-        agent.tools.push(gone as never);
+        agent.tools.push(gone);
         const state = await goOnFrom(way, agent, await runForm(agent, 'go'));
         expect(state.interruptions.map((item) => item.callId)).toEqual(['a', 'b', 'c', 'd', 'e']);
         agent.tools.pop();
@@ -129,7 +129,7 @@ bothForms((runForm, form) => {
         await runForm(agent, next);
         expect(
           model.calls[1]?.request.input.flatMap((item) =>
-            item.type === 'function_call_output' ? [`${item.call_id} ${String(item.output)}`] : [],
+            item.type === 'function_call_output' ? [`${item.call_id} ${item.output as string}`] : [],
           ),
         ).toEqual(['a refunded -', 'b no', "c Tool 'gone' not found.", 'd refunded -', 'e booked -']);
       },
@@ -311,7 +311,7 @@ bothForms((runForm, form) => {
       ['last_processed_response', null, 'resume_no_processed_response'],
     ])('is refused before anything runs: %s [STATE-206]', async (key, value, code) => {
       const { agent, model, effects } = desk([call('refund', 'a'), 'done']);
-      const json = changed((await runForm(agent, 'go')).toState().toJSON() as unknown as Members, key, value);
+      const json = changed((await runForm(agent, 'go')).toState().toJSON(), key, value);
       const state = approveAll(await RunState.fromJSON(agent, json));
       const error = await rejection(runForm(agent, state));
       expect(error).toBeInstanceOf(UserError);

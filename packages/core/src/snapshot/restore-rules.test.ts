@@ -160,7 +160,7 @@ describe('the agent that a state is restored with', () => {
         name: 'Desk',
         model,
         tools: [tool({ name: 'f', needsApproval: true, execute: () => 'ok' })],
-      }) as Agent;
+      });
     const text = await paused(new ScriptedModel([toolCall('f', {}, { callId: 'c1' })]));
     const given = deskWith(new ScriptedModel(['done']));
     const state = await RunState.fromString(given, text);
@@ -247,10 +247,10 @@ describe('the text of a state', () => {
           : new ScriptedModel([toolCall('f')]),
         tools: [gated],
         hooks: quiet ? { onStart: note('onStart'), onEnd: note('onEnd') } : undefined,
-      }) as Agent;
+      });
     };
     const paused = (await run(build(false), 'go', { context: { tenant: 't1' } })).toState();
-    const needsHelp = changed(paused.toJSON() as unknown as Members, 'context.context_meta', {
+    const needsHelp = changed(paused.toJSON(), 'context.context_meta', {
       original_type: 'custom',
       serialized_via: 'context_serializer',
       requires_deserializer: true,
