@@ -7,8 +7,8 @@ import { setTraceProcessors } from '../tracing/processors.ts';
 
 afterEach(() => resetDefaults());
 
-/** A desk whose `pay` fails on its first attempt, after it may have paid; `look` beside it is harmless. */
-function desk(options: { needsApproval?: boolean } = {}) {
+/** A desk whose `pay` fails on its first attempt (or more), after it may have paid; `look` beside it is harmless. */
+function desk(options: { needsApproval?: boolean; failures?: number } = {}) {
   const effects: string[] = [];
   const keys = new Set<string>();
   const pay = tool({
@@ -18,7 +18,7 @@ function desk(options: { needsApproval?: boolean } = {}) {
     execute: (_args, ctx) => {
       effects.push(`pay ${ctx.attempt}`);
       keys.add(ctx.idempotencyKey);
-      if (ctx.attempt === 1) throw new Error('line cut');
+      if (ctx.attempt <= (options.failures ?? 1)) throw new Error('line cut');
       return 'paid';
     },
   });
@@ -85,6 +85,19 @@ bothForms((runForm, form) => {
         }
       },
     );
+
+    it('is asked about again when its rerun was cut, whatever was said of it before [STATE-178, 162]', async () => {
+      const kit = desk({ failures: 2 });
+      const state = (await runForm(kit.agent, await failed(kit), { onInDoubt: 'interrupt' })).toState();
+      const [item] = state.interruptions;
+      state.decide(item!, { type: 'reject', message: 'no' });
+      state.decide(item!, { type: 'rerun' });
+      const error: unknown = await runForm(kit.agent, await reread(kit, state)).catch((e: unknown) => e);
+      const cut = getRunErrorState(error) as RunState;
+      const asked = await runForm(kit.agent, await reread(kit, cut), { onInDoubt: 'interrupt' });
+      expect(asked.interruptions.map(({ callId }) => callId)).toEqual(['p']);
+      expect(kit.effects).toEqual(['look', 'pay 1', 'pay 2']);
+    });
 
     it('runs again with onInDoubt retry, under the same idempotency key [STATE-510, 509]', async () => {
       const kit = desk();

@@ -69,6 +69,16 @@ export class ApprovalMap {
     return undefined;
   }
 
+  /** Takes back that this one call was rejected: something else was said of it since. */
+  withdrawRejection(owner: AnyAgent, lookupKey: ToolLookupKey, callId: string): void {
+    for (const key of keysOf(lookupKey)) {
+      const record = this.functions.get(owner)?.get(key);
+      if (record === undefined || !Array.isArray(record.rejected)) continue;
+      record.rejected = record.rejected.filter((id) => id !== callId);
+      record.rejectionMessages.delete(callId);
+    }
+  }
+
   /** Status under an exact name, for inspection; it authorizes nothing (STATE-167). */
   isToolApproved(name: string, callId: string): boolean | undefined {
     const queried = this.hosted.find(

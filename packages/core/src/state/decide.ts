@@ -49,8 +49,10 @@ export function applyDecision(
     ) {
       decideCall(approvals.functionRecord(waiting.agent, lookupKey.name), identity.callId, approved, message);
     }
+  } else {
+    // An answer to a call in doubt stands in the trail alone until a run acts on it (STATE-178).
+    approvals.withdrawRejection(waiting.agent, lookupKey, identity.callId);
   }
-  // An answer to a call in doubt stands in the trail alone until a run acts on it (STATE-178).
   record.decisions.push({
     callId: identity.callId,
     path: [],
