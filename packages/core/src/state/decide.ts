@@ -3,10 +3,10 @@ import { checkOptions, kinds } from '../base/options.ts';
 import { decideAlways, decideCall } from './approvals.ts';
 import { contextInternals } from './context.ts';
 import { approvalInternals, ToolApprovalItem } from './decisions.ts';
-import { approvalKeyOf, callIdentity } from './identity.ts';
+import { approvalKeyOf, callIdentity, sameLookupKey } from './identity.ts';
 import type { Decision } from './decisions.ts';
 import type { CallIdentity } from './identity.ts';
-import type { StateRecord } from './record.ts';
+import type { StateRecord, ToolLookupKey } from './record.ts';
 
 /**
  * Records a decision on a call of this run (STATE §6): in the approval map of its agent, in the ledger and in the audit
@@ -40,8 +40,12 @@ export function applyDecision(
     const approved = decision.type === 'approve';
     const message = decision.type === 'reject' ? decision.message : undefined;
     const ownRecord = approvals.functionRecord(waiting.agent, approvalKeyOf(lookupKey));
-    if (decision.always === true) decideAlways(ownRecord, identity, approved, message);
-    else decideCall(ownRecord, identity.callId, approved, message);
+    if (decision.always === true) {
+      const stand = decidedOtherwise(record, waiting, lookupKey, approved ? 'reject' : 'approve');
+      const said = ownRecord.stickyRejectionMessage;
+      decideAlways(ownRecord, identity, approved, message);
+      for (const callId of stand) decideCall(ownRecord, callId, !approved, said);
+    } else decideCall(ownRecord, identity.callId, approved, message);
     if (
       decision.always !== true &&
       lookupKey.kind === 'deferred_top_level' &&
@@ -65,6 +69,23 @@ export function applyDecision(
     arguments: waiting.arguments,
     originalArguments: undefined,
     ...(decision.type === 'done' && { output: decision.output }),
+  });
+}
+
+/** Calls of the same tool that wait with an opposite standing decision: it was made on them, and stays theirs (STATE-163). */
+function decidedOtherwise(
+  record: StateRecord,
+  waiting: ToolApprovalItem,
+  lookupKey: ToolLookupKey,
+  type: 'approve' | 'reject',
+): string[] {
+  const items = record.step.type === 'interruption' ? record.step.interruptions : [];
+  return items.flatMap((item) => {
+    const key = approvalInternals(item).lookupKey;
+    if (item.callId === waiting.callId || item.agent !== waiting.agent || !key || !sameLookupKey(key, lookupKey))
+      return [];
+    const last = record.decisions.findLast(({ callId, path }) => callId === item.callId && path.length === 0);
+    return last?.type === type && last.always ? [item.callId] : [];
   });
 }
 

@@ -10,8 +10,6 @@ interface Row {
   decided: 'approve' | 'reject' | undefined;
   /** It may have been acted on before another decision came. */
   wasRejected: boolean;
-  /** The decision was a standing one. */
-  always: boolean;
   /** Answers to the call in doubt that nothing has acted on yet. */
   reruns: number;
   done: boolean;
@@ -30,10 +28,7 @@ export class Law {
     this.#rows = new Map(
       script
         .flat()
-        .map((call) => [
-          call.id,
-          { call, starts: 0, decided: undefined, always: false, wasRejected: false, reruns: 0, done: false },
-        ]),
+        .map((call) => [call.id, { call, starts: 0, decided: undefined, wasRejected: false, reruns: 0, done: false }]),
     );
   }
 
@@ -69,9 +64,9 @@ export class Law {
     switch (decision.type) {
       case 'approve':
       case 'reject':
-        if (decision.always) this.#stand(row.call.tool, decision.type);
+        // What was said about other calls stands (STATE-163).
+        if (decision.always) this.#standing.set(row.call.tool, decision.type);
         row.decided = decision.type;
-        row.always = decision.always === true;
         row.wasRejected ||= decision.type === 'reject';
         return;
       case 'rerun':
@@ -83,13 +78,6 @@ export class Law {
       default:
         decision satisfies never;
     }
-  }
-
-  /** A standing decision takes the place of an opposite one, also for the call on which that one was made (STATE-163). */
-  #stand(tool: string, type: 'approve' | 'reject'): void {
-    this.#standing.set(tool, type);
-    for (const other of this.#rows.values())
-      if (other.call.tool === tool && other.always && other.decided !== type) other.decided = undefined;
   }
 
   /** Whether `output` may be what came of the call. */
