@@ -110,6 +110,7 @@ describe.each(Object.keys(stores))('a session in %s', (store) => {
       [user('b')],
       [{ role: 'user', content: 'b', more: { x: 1, y: 3 } }],
       [user('x'), user('a'), { role: 'user', content: 'b', more: { x: 1, y: 2 } }],
+      [user('a'), { role: 'user', content: 'b', more: { x: 1, y: 2 } }, user('c')],
     ];
     for (const [index, expected] of wrong.entries()) {
       const error: unknown = await session
@@ -483,7 +484,7 @@ describe('what a session logs', () => {
     await session.addItems([user(secret)]);
     sql(
       path,
-      `INSERT INTO agent_messages (session_id, message_data) VALUES ('s', '{"content": "${secret}'), ('s', '7')`,
+      `INSERT INTO agent_messages (session_id, message_data) VALUES ('s', '{"content": "${secret}'), ('s', '"${secret}"')`,
     );
     await session.getItems();
     await failure(session.addItems([{ role: 'user', content: secret, bad: () => secret }]));
