@@ -201,21 +201,25 @@ bothForms((runForm, form) => {
   });
 
   describe(`two calls of a tool with opposite standing decisions (${form})`, () => {
-    it.each(['live', 'text'])('get each its own, the last one holds for later calls (%s) [STATE-163]', async (way) => {
-      const { agent, model, effects } = desk([
-        { output: [refund('1', 'c1'), refund('2', 'c2')] },
-        refund('3', 'c3'),
-        'done',
-      ]);
-      const state = await decided(agent, way, (paused) => {
-        const [first, second] = paused.interruptions;
-        paused.reject(first!, { always: true, message: 'never' });
-        paused.approve(second!, { always: true });
-      });
-      await runForm(agent, way === 'live' ? state : await RunState.fromString(agent, state.toString()));
-      expect(effects).toEqual(['refund 2', 'refund 3']);
-      expect(outputsIn(model.calls[1]?.request.input ?? [])).toMatchObject({ c1: 'never', c2: 'refunded 2' });
-    });
+    it.each(['live', 'text', 'again'])(
+      'get each its own, the last one holds for later calls (%s) [STATE-163]',
+      async (way) => {
+        const { agent, model, effects } = desk([
+          { output: [refund('1', 'c1'), refund('2', 'c2')] },
+          refund('3', 'c3'),
+          'done',
+        ]);
+        const state = await decided(agent, way, (paused) => {
+          const [first, second] = paused.interruptions;
+          paused.reject(first!, { always: true, message: 'never' });
+          if (way === 'again') paused.reject(first!, { message: 'never' });
+          paused.approve(second!, { always: true });
+        });
+        await runForm(agent, way === 'live' ? state : await RunState.fromString(agent, state.toString()));
+        expect(effects).toEqual(['refund 2', 'refund 3']);
+        expect(outputsIn(model.calls[1]?.request.input ?? [])).toMatchObject({ c1: 'never', c2: 'refunded 2' });
+      },
+    );
   });
 
   describe(`a call that no decision can be bound to (${form})`, () => {

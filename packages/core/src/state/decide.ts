@@ -44,7 +44,9 @@ export function applyDecision(
       const stand = decidedOtherwise(record, waiting, lookupKey, approved ? 'reject' : 'approve');
       const said = ownRecord.stickyRejectionMessage;
       decideAlways(ownRecord, identity, approved, message);
-      for (const callId of stand) decideCall(ownRecord, callId, !approved, said);
+      const exact = approved ? ownRecord.rejected : ownRecord.approved;
+      for (const callId of stand)
+        if (!Array.isArray(exact) || !exact.includes(callId)) decideCall(ownRecord, callId, !approved, said);
     } else decideCall(ownRecord, identity.callId, approved, message);
     if (
       decision.always !== true &&
@@ -72,7 +74,7 @@ export function applyDecision(
   });
 }
 
-/** Calls of the same tool that wait with an opposite standing decision: it was made on them, and stays theirs (STATE-163). */
+/** Calls of the same tool that wait, and of which the opposite was said last: that stays theirs (STATE-163). */
 function decidedOtherwise(
   record: StateRecord,
   waiting: ToolApprovalItem,
@@ -85,7 +87,7 @@ function decidedOtherwise(
     if (item.callId === waiting.callId || item.agent !== waiting.agent || !key || !sameLookupKey(key, lookupKey))
       return [];
     const last = record.decisions.findLast(({ callId, path }) => callId === item.callId && path.length === 0);
-    return last?.type === type && last.always ? [item.callId] : [];
+    return last?.type === type ? [item.callId] : [];
   });
 }
 
