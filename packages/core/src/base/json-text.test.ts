@@ -38,6 +38,26 @@ describe('canonicalizeJsonText', () => {
     );
   });
 
+  test.each([
+    ['{"a":"é 😀"}', '{"a":"é 😀"}'],
+    ['{"":""}', '{"":""}'],
+    ['{"a":-12}', '{"a":-12}'],
+    ['{"a":-0}', '{"a":0}'],
+    ['{"a":1.0}', '{"a":1.0}'],
+    ['{"a":12345678901234567890}', '{"a":12345678901234567890}'],
+    ['{"a":null}', '{"a":null}'],
+    ['{"a": true}', '{"a":true}'],
+    [String.raw`{"a":"\u0041"}`, '{"a":"A"}'],
+    ['{"a":"\t"}', undefined],
+    ['{"a\n":1}', undefined],
+    ['{"a":01}', undefined],
+    ['{"a":1}}', undefined],
+    ['{"a":1}\n', '{"a":1}'],
+    ['{"a":nul}', undefined],
+  ])('an object of one member, %j', (source, canonical) => {
+    expect(canonicalizeJsonText(source)).toBe(canonical);
+  });
+
   test('members that have meaning in JavaScript are data', () => {
     expect(canonicalizeJsonText('{"toString":1,"__proto__":{"a":1},"2":0,"10":0}')).toBe(
       '{"10":0,"2":0,"__proto__":{"a":1},"toString":1}',

@@ -1,6 +1,9 @@
 import { isObject, pythonFloat, quote, sortedKeys } from './json.ts';
 import type { JsonObject } from '../items/wire.ts';
 
+/** What many arguments are, as models write them: canonical as it stands. */
+const ONE_PLAIN_MEMBER = /^\{"[^"\\\p{Cc}]*":(?:"[^"\\\p{Cc}]*"|true|false|null|0|-?[1-9][0-9]*)\}$/u;
+
 /**
  * JSON text as compact canonical JSON (STATE §5.3): sorted keys, the last of equal members, non-ASCII as it is, and
  * numbers as Python prints what the source says: an integer keeps its digits, `1.0` stays a float. Python's bare `NaN`,
@@ -9,6 +12,7 @@ import type { JsonObject } from '../items/wire.ts';
  * @returns `undefined` when the text is no JSON, or nested deeper than 500 levels
  */
 export function canonicalizeJsonText(text: string): string | undefined {
+  if (ONE_PLAIN_MEMBER.test(text)) return text;
   const reader = new Reader(text);
   const canonical = reader.value(0);
   return canonical !== undefined && reader.atEnd() ? canonical : undefined;

@@ -114,21 +114,23 @@ export function checkRows(
   input: string | readonly AgentInputItem[],
   ...lists: readonly (readonly RunItem[])[]
 ): void {
-  const claims = new Map<string, Claim>();
-  for (const row of rows)
-    if (row.completed) claims.set(row.callId, { row, hasCall: false, hasOutput: false, item: undefined });
-  if (claims.size === 0) return;
-  const scopes = new ScopeDigests();
-  if (typeof input !== 'string') for (const wire of input) compare(claims, wire, undefined, scopes);
+  const claims: Claims = { byId: new Map(), scopes: new ScopeDigests(), open: 0 };
+  for (const row of rows) {
+    if (!row.completed) continue;
+    claims.byId.set(row.callId, { row, hasCall: false, hasOutput: false, item: undefined });
+    claims.open += 2;
+  }
+  if (claims.open === 0) return;
+  if (typeof input !== 'string') for (const wire of input) compare(claims, wire, undefined);
   const [first = []] = lists;
   for (const list of lists) {
     for (let i = 0; i < list.length; i++) {
       const item = list[i];
       // The lists have most items in common, at the same places until the first rewrite.
-      if (item !== undefined && (list === first || item !== first[i])) compare(claims, item.rawItem, item, scopes);
+      if (item !== undefined && (list === first || item !== first[i])) compare(claims, item.rawItem, item);
     }
   }
-  for (const { hasCall, hasOutput } of claims.values()) if (!hasCall || !hasOutput) throw mismatch();
+  if (claims.open > 0) throw mismatch();
 }
 
 /** A completed row, and what of it was found. */
@@ -140,24 +142,30 @@ interface Claim {
   item: RunItem | undefined;
 }
 
-function compare(
-  claims: ReadonlyMap<string, Claim>,
-  wire: object,
-  item: RunItem | undefined,
-  scopes: ScopeDigests,
-): void {
+interface Claims {
+  readonly byId: Map<string, Claim>;
+  readonly scopes: ScopeDigests;
+  /** Calls and outputs that were not found yet. */
+  open: number;
+}
+
+function compare(claims: Claims, wire: object, item: RunItem | undefined): void {
   const output = completedBy(wire);
   if (output !== undefined) {
-    const claim = claims.get(output.callId);
-    if (claim !== undefined) claim.hasOutput ||= endsCall(claim.row, output.type);
+    const claim = claims.byId.get(output.callId);
+    if (claim === undefined || claim.hasOutput || !endsCall(claim.row, output.type)) return;
+    claim.hasOutput = true;
+    claims.open -= 1;
     return;
   }
   const callId = invocationOf(wire)?.callId;
-  const claim = callId === undefined ? undefined : claims.get(callId);
+  const claim = callId === undefined ? undefined : claims.byId.get(callId);
   if (claim === undefined || (item !== undefined && claim.item === item)) return;
-  if (!isCallOf(claim.row, wire, item, scopes)) throw mismatch();
-  claim.hasCall = true;
+  if (!isCallOf(claim.row, wire, item, claims.scopes)) throw mismatch();
   claim.item = item;
+  if (claim.hasCall) return;
+  claim.hasCall = true;
+  claims.open -= 1;
 }
 
 /** A model may send a patch as a function or custom call of that name. */
