@@ -77,16 +77,22 @@ export function checkElementDepth(element: unknown): void {
 }
 
 function descend(value: object, left: number): void {
-  if (left === 0) throw tooLarge(`is nested more than ${maxDepth} levels deep`);
-  if (Array.isArray(value)) {
-    for (let i = 0; i < value.length; i++) {
-      const member: unknown = value[i];
-      if (typeof member === 'object' && member !== null) descend(member, left - 1);
-    }
-    return;
+  if (Array.isArray(value)) descendArray(value, left);
+  else descendObject(value as Record<string, unknown>, left);
+}
+
+function descendArray(array: readonly unknown[], left: number): void {
+  if (left === 0) throw tooDeep();
+  for (let i = 0; i < array.length; i++) {
+    const member = array[i];
+    if (typeof member === 'object' && member !== null) descend(member, left - 1);
   }
-  for (const key in value) {
-    const member = (value as Record<string, unknown>)[key];
+}
+
+function descendObject(object: Record<string, unknown>, left: number): void {
+  if (left === 0) throw tooDeep();
+  for (const key in object) {
+    const member = object[key];
     if (typeof member === 'object' && member !== null) descend(member, left - 1);
   }
 }
@@ -142,7 +148,7 @@ export function copyPlain(value: unknown, maxBytes: number): unknown {
         return node;
       case 'object':
         if (node === null) return node;
-        if (left === 0) throw tooLarge(`is nested more than ${maxDepth} levels deep`);
+        if (left === 0) throw tooDeep();
         count(2);
         return Array.isArray(node) ? copyArray(node, left) : copyObject(node, left);
       default:
@@ -231,6 +237,10 @@ function utf8Length(text: string, limit: number): number {
 
 function tooLarge(how: string): UserError {
   return new UserError(`The run state ${how}.`, { code: 'json_too_large' });
+}
+
+function tooDeep(): UserError {
+  return tooLarge(`is nested more than ${maxDepth} levels deep`);
 }
 
 function overLimit(maxBytes: number): UserError {

@@ -25,18 +25,18 @@ export function readResponses(json: JsonValue | undefined): {
     if (!Array.isArray(output)) throw malformed(`model_responses[${index}]`, 'an object with a list of output items');
     const responseId = text(response_id);
     const requestId = text(request_id);
-    list.push({
-      output: output as ModelResponse['output'],
-      usage: usageFromJSON(usage),
-      ...(responseId !== undefined && { responseId }),
-      ...(requestId !== undefined && { requestId }),
-    });
+    const read: Writable<ModelResponse> = { output: output as ModelResponse['output'], usage: usageFromJSON(usage) };
+    if (responseId !== undefined) read.responseId = responseId;
+    if (requestId !== undefined) read.requestId = requestId;
+    list.push(read);
     const extra = usageExtras(usage);
     extras.push(extra ?? null);
     hasExtras ||= extra !== undefined;
   });
   return { list, extras: hasExtras ? extras : undefined };
 }
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 interface ResponseJson {
   readonly output?: JsonValue;
