@@ -9,14 +9,13 @@ import { environment, main, prepare, root, step, StepError } from './bootstrap.m
 const turbo = (...tasks) => ['turbo', 'run', ...tasks, '--continue', '--output-logs=errors-only'];
 const checks = [
   ['format', 'oxfmt', '--check'],
-  ['lint', 'oxlint', '--type-aware', '--deny-warnings'],
-  ['layers', 'node', 'scripts/layers.mjs'],
+  ['lint', ...turbo('//#lint')],
   ['types', ...turbo('typecheck', '//#typecheck:root')],
   ['build', ...turbo('build')],
   ['public surface', 'node', 'scripts/api.mjs'],
   ['budget', 'node', 'scripts/budget.mjs'],
   ['packages', ...turbo('check:pack')],
-  ['README', 'node', 'scripts/check-readme.mjs'],
+  ['README', ...turbo('//#check:readme')],
 ];
 
 /** Without a build these fail unseen. */

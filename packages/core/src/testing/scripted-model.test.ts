@@ -265,7 +265,7 @@ describe('ScriptedModel', () => {
   });
 
   it('lets timers run between events where a step has a delay, 0 included', async () => {
-    const model = new ScriptedModel([{ output: 'word '.repeat(200), chunk: 'word', delayMs: 0 }]);
+    const model = new ScriptedModel([{ output: 'word '.repeat(5000), chunk: 'word', delayMs: 0 }]);
     let events = 0;
     let seen = -1;
     const first = model.streamResponse(modelRequest());
