@@ -1,4 +1,5 @@
 import { ModelBehaviorError } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 import { kindOf } from '../base/options.ts';
 import { toUsage } from '../base/usage.ts';
 import type { ResponseOutputItem } from '../items/wire.ts';
@@ -61,8 +62,4 @@ function isUsage(usage: Partial<Usage> | null | undefined): usage is Usage {
 
 export function unusable(what: string): ModelBehaviorError {
   return new ModelBehaviorError(`The model answered ${what}.`);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }

@@ -1,5 +1,6 @@
 import { ModelStreamTruncatedError } from '../base/errors.ts';
 import { getLogger } from '../base/logger.ts';
+import { isObject } from '../base/json.ts';
 import { kindOf } from '../base/options.ts';
 import { toUsage } from '../base/usage.ts';
 import type { ResponseOutputItem, ResponseStreamEvent } from '../items/wire.ts';
@@ -110,10 +111,6 @@ function checkedStream(stream: ModelStream): ModelStream {
   if (typeof iterate !== 'function')
     throw unusable('with an object without events for a stream; streamResponse is an async generator');
   return iterate.call(stream) as ModelStream;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }
 
 /** Some services leave the terminal output empty; what was completed on the way is the answer then. */

@@ -156,7 +156,7 @@ describe('switched off', () => {
     expect(recorder.spans).toEqual([]);
   });
 
-  it('keeps the id of the trace without processors, also for runs inside [TRACE-D-14, T16, N22]', () => {
+  it('keeps the id of the trace without processors, also for runs inside [TRACE-T16, TRACE-N22]', () => {
     setTraceProcessors([]);
     const run = segment({}, undefined, (outer, agent) => {
       expect(agent.isNoop).toBe(true);
@@ -356,7 +356,7 @@ describe('sensitive data', () => {
     expect(show({ tracingDisabled: true })[1]).toBe('disabled');
   });
 
-  it('is dropped for the whole run, also in what users of a tool record by throwing [TRACE-E11, D-7]', () => {
+  it('is dropped for the whole run, also in what users of a tool record by throwing [TRACE-E11]', () => {
     segment({ traceIncludeSensitiveData: false }, undefined, (run, agent) => {
       expect(run.sensitive({ spanType: 'function', field: 'input' }, 'secret')).toBeUndefined();
       expect(() =>

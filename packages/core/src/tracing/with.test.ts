@@ -331,7 +331,7 @@ it('is only the function itself while tracing is off [TRACE-P10]', () => {
   expect(new Set(lines.map((line) => line.level))).toEqual(new Set(['debug']));
 });
 
-it('makes no span and no id without processors, but gives the trace its id [TRACE-D-14, P14, T16]', () => {
+it('makes no span and no id without processors, but gives the trace its id [TRACE-P14, TRACE-T16]', () => {
   setTraceProcessors([]);
   const drawn: string[] = [];
   const draw = (id: string) => (): string => {
