@@ -7,6 +7,7 @@ import type { Model, ModelSettings } from '../models/model.ts';
 import type { RunContext } from '../state/context.ts';
 import { brand, internal } from '../base/brand.ts';
 import { UserError } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 import { checkOptions, kindOf } from '../base/options.ts';
 import { checkAgentHooks } from './hooks.ts';
 import { checkInstructions } from './instructions.ts';
@@ -182,9 +183,6 @@ class AgentImpl {
     return copy;
   }
 }
-
-const isObject = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 function checkAgentOptions(options: AgentOptions<never, unknown>): void {
   if (!isObject(options)) throw new UserError(`Agent: takes an object with at least \`name\`, not ${kindOf(options)}.`);

@@ -1,11 +1,12 @@
 import type { AnySchema, JsonSchema } from './schema.ts';
 import type { NullPlan } from './null-plan.ts';
 import { ModelBehaviorError, UserError } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 import { getLogger } from '../base/logger.ts';
 import { kindOf } from '../base/options.ts';
 import { issueTexts } from './issues.ts';
 import { dropLoweredNulls, lowerOptionalMembers, nullPlan } from './null-plan.ts';
-import { copySchema, freezeDeep, isObject } from './schema-parts.ts';
+import { copySchema, freezeDeep } from './schema-parts.ts';
 import { hasObjectRoot, hasStandard, inputJson, isHandWritten, withJson } from './schema.ts';
 import { strictForm } from './strict-schema.ts';
 import { validateNow } from './validate.ts';

@@ -4,6 +4,7 @@ import type { AgentInputItem } from '../items/items.ts';
 import type { ModelResponse } from '../models/model.ts';
 import type { RunContext, ToolContext } from '../state/context.ts';
 import { UserError } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 import { kindOf, nearestName } from '../base/options.ts';
 
 /** Awaited callbacks of one run. A failing hook fails the run. */
@@ -48,9 +49,6 @@ export interface AgentHooks<in C = unknown> {
 const ofBoth = ['onToolStart', 'onToolEnd', 'onLlmStart', 'onLlmEnd'] as const;
 const ofRuns = ['onRunStart', 'onRunEnd', 'onAgentStart', 'onAgentEnd'] as const satisfies readonly (keyof RunHooks)[];
 const ofAgents = ['onStart', 'onEnd'] as const satisfies readonly (keyof AgentHooks)[];
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
  * Hooks may be instances of a class, with members of their own; of a plain object every member must be a hook.

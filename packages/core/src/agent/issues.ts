@@ -1,8 +1,9 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { JsonSchema } from './schema.ts';
 import type { Json } from './schema-parts.ts';
+import { isObject } from '../base/json.ts';
 import { isKind } from './null-plan.ts';
-import { isObject, joinPath, resolvePointer, showPath } from './schema-parts.ts';
+import { joinPath, resolvePointer, showPath } from './schema-parts.ts';
 
 /** More would not help a model to repair its text. */
 const maxIssues = 5;

@@ -1,6 +1,7 @@
 import type { JsonSchema } from './schema.ts';
 import type { Json } from './schema-parts.ts';
-import { isObject, jsonEqual, partsOf, resolvePointer } from './schema-parts.ts';
+import { isObject } from '../base/json.ts';
+import { jsonEqual, partsOf, resolvePointer } from './schema-parts.ts';
 
 /**
  * Optional members in strict mode: strict schemas know no optional members, so they are sent as required and nullable

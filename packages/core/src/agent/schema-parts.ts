@@ -1,11 +1,9 @@
 import type { JsonSchema } from './schema.ts';
 import { UserError } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 
 /** A JSON object that we own and may change. */
 export type Json = Record<string, unknown>;
-
-export const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Sets an own member, also one that is named `__proto__`. */
 export function setOwn(target: Json, key: string, value: unknown): void {

@@ -1,8 +1,9 @@
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec';
 import { isThenable } from '../base/at-once.ts';
 import { UserError } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 import { checkOptions, kindOf } from '../base/options.ts';
-import { copySchema, findPart, freezeDeep, isObject, resolvePointer, showPath } from './schema-parts.ts';
+import { copySchema, findPart, freezeDeep, resolvePointer, showPath } from './schema-parts.ts';
 import type { Json } from './schema-parts.ts';
 
 /** A JSON Schema document (draft 2020-12). */

@@ -2,11 +2,11 @@ import type { JsonSchema } from './schema.ts';
 import type { Json } from './schema-parts.ts';
 import { UserError } from '../base/errors.ts';
 import { nodesOnCycles } from './cycles.ts';
+import { isObject } from '../base/json.ts';
 import { checkOptions } from '../base/options.ts';
 import {
   copySchema,
   findPart,
-  isObject,
   joinPath,
   jsonEqual,
   partsOf,

@@ -1,6 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { AnySchema } from './schema.ts';
-import { isObject } from './schema-parts.ts';
+import { isObject } from '../base/json.ts';
 
 /**
  * What zod 4 offers to libraries: one run of a schema. In a context that does not say `async`, refinements give a promise

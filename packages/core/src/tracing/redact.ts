@@ -1,3 +1,4 @@
+import { isObject } from '../base/json.ts';
 import { fieldOf, redacted } from './sensitive.ts';
 import type { SpanPolicy } from './sensitive.ts';
 import type { Span, SpanType } from './types.ts';
@@ -58,8 +59,4 @@ function redactMetadata(span: Span<'generation'>, policy: SpanPolicy, passed: Pa
   const shown = passField(span, policy, passed, field, metadata);
   const { metadata: _, ...others } = modelConfig ?? {};
   span.spanData.modelConfig = shown === undefined ? others : { ...modelConfig, metadata: shown };
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
 }
