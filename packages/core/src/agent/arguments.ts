@@ -1,7 +1,7 @@
 import type { AnySchema, JsonSchema } from './schema.ts';
 import type { NullPlan } from './null-plan.ts';
 import { ModelBehaviorError, UserError } from '../base/errors.ts';
-import { isObject } from '../base/json.ts';
+import { isObject, isPlainObject } from '../base/json.ts';
 import { getLogger } from '../base/logger.ts';
 import { kindOf } from '../base/options.ts';
 import { issueTexts } from './issues.ts';
@@ -86,12 +86,6 @@ function needObject(schema: JsonSchema, where: string): void {
 
 const emptyObject = (): JsonSchema =>
   freezeDeep({ type: 'object', properties: {}, required: [], additionalProperties: false });
-
-function isPlainObject(value: unknown): value is Record<string, unknown> {
-  if (!isObject(value)) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === null || prototype === Object.prototype;
-}
 
 /**
  * Reads the arguments of one call: JSON, an object, no numbers without a JSON form, and what the schema says of it.

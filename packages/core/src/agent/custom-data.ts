@@ -3,6 +3,7 @@ import type { JsonObject } from '../items/wire.ts';
 import type { ToolContext } from '../state/context.ts';
 import type { FunctionTool, MaybePromise } from './tool.ts';
 import { UserError } from '../base/errors.ts';
+import { isPlainObject, setOwn } from '../base/json.ts';
 import { kindOf } from '../base/options.ts';
 import { freezeDeep } from './schema-parts.ts';
 
@@ -50,20 +51,7 @@ function copyJson(value: unknown, refuse: (what: string) => UserError, parents: 
   for (const key of Reflect.ownKeys(value)) {
     if (typeof key === 'symbol') throw refuse('it has a key that is no string');
     const member = value[key];
-    if (member === undefined) continue;
-    // Assigning `__proto__` would set the prototype instead.
-    Object.defineProperty(copy, key, {
-      value: copyJson(member, refuse, below),
-      enumerable: true,
-      writable: true,
-      configurable: true,
-    });
+    if (member !== undefined) setOwn(copy, key, copyJson(member, refuse, below));
   }
   return copy;
-}
-
-function isPlainObject(value: unknown): value is Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === null || prototype === Object.prototype;
 }

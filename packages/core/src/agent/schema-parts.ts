@@ -1,16 +1,9 @@
 import type { JsonSchema } from './schema.ts';
 import { UserError } from '../base/errors.ts';
-import { isObject } from '../base/json.ts';
+import { isObject, setOwn } from '../base/json.ts';
 
 /** A JSON object that we own and may change. */
 export type Json = Record<string, unknown>;
-
-/** Sets an own member, also one that is named `__proto__`. */
-export function setOwn(target: Json, key: string, value: unknown): void {
-  if (key === '__proto__')
-    Object.defineProperty(target, key, { value, enumerable: true, writable: true, configurable: true });
-  else target[key] = value;
-}
 
 /** No schema that a model can use comes near; what does is hostile or cyclic. */
 const maxDepth = 1000;

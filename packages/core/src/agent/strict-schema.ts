@@ -2,18 +2,9 @@ import type { JsonSchema } from './schema.ts';
 import type { Json } from './schema-parts.ts';
 import { UserError } from '../base/errors.ts';
 import { nodesOnCycles } from './cycles.ts';
-import { isObject } from '../base/json.ts';
+import { isObject, setOwn } from '../base/json.ts';
 import { checkOptions } from '../base/options.ts';
-import {
-  copySchema,
-  findPart,
-  joinPath,
-  jsonEqual,
-  partsOf,
-  resolvePointer,
-  setOwn,
-  showPath,
-} from './schema-parts.ts';
+import { copySchema, findPart, joinPath, jsonEqual, partsOf, resolvePointer, showPath } from './schema-parts.ts';
 
 /** A copy in strict form. @throws UserError naming the path that strict mode cannot express. */
 export function ensureStrictJsonSchema(schema: JsonSchema, options: { rejectOpenObjects?: boolean } = {}): JsonSchema {

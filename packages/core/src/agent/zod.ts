@@ -1,6 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { AnySchema } from './schema.ts';
-import { isObject } from '../base/json.ts';
+import { isObject, isPlainObject } from '../base/json.ts';
 
 /**
  * What zod 4 offers to libraries: one run of a schema. In a context that does not say `async`, refinements give a promise
@@ -70,7 +70,7 @@ function search(part: unknown, seen: Set<unknown>): Waits {
   seen.add(part);
   if (Array.isArray(part)) return most(part.map((member) => search(member, seen)));
   const internals = internalsOf(part);
-  const def = internals?.def ?? (isPlain(part) ? (part as Readonly<Record<string, unknown>>) : undefined);
+  const def = internals?.def ?? (isPlainObject(part) ? part : undefined);
   if (def === undefined) return 'never';
   const within = most(Object.keys(def).map((key) => (values.has(key) ? 'never' : search(def[key], seen))));
   return internals === undefined ? within : most([within, ownWaits(def, internals.check)]);
@@ -86,9 +86,4 @@ function ownWaits({ type, check, fn, transform }: Readonly<Record<string, unknow
 function most(all: readonly Waits[]): Waits {
   if (all.includes('always')) return 'always';
   return all.includes('perhaps') ? 'perhaps' : 'never';
-}
-
-function isPlain(value: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === null || prototype === Object.prototype;
 }

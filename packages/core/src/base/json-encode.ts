@@ -1,5 +1,5 @@
 import { answersLater } from './at-once.ts';
-import { pythonNumber, quote, quoteAscii, sortedKeys } from './json.ts';
+import { isPlainObject, pythonNumber, quote, quoteAscii, sortedKeys } from './json.ts';
 
 /** Levels that every encoder here writes; deeper values (and cycles, which have no end) are refused. */
 export const MAX_JSON_DEPTH = 500;
@@ -168,13 +168,6 @@ function writeMembers(value: object, path: (string | number)[], format: Format):
     text += `${text === '' ? '' : format.comma}${format.quote(key)}${format.colon}${member}`;
   }
   return `{${text}}`;
-}
-
-/** Of this realm or another: its prototype is the end of the chain. */
-export function isPlainObject(value: unknown): value is object {
-  if (typeof value !== 'object' || value === null) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
 function pathText(path: readonly (string | number)[]): string {

@@ -1,6 +1,7 @@
 import { answersLater } from '../base/at-once.ts';
 import { UserError } from '../base/errors.ts';
-import { isJsonObject, isPlainObject, JsonEncodeError } from '../base/json-encode.ts';
+import { isPlainObject } from '../base/json.ts';
+import { isJsonObject, JsonEncodeError } from '../base/json-encode.ts';
 import { kindOf } from '../base/options.ts';
 
 const ITEMS = 'Input items are plain objects, such as { role: "user", content: "…" }.';

@@ -1,3 +1,5 @@
+import { isPlainObject } from '../base/json.ts';
+
 const UNSERIALIZABLE = '<unserializable>';
 /** Far below what overflows the stack of `JSON.stringify`. */
 const MAX_DEPTH = 1000;
@@ -30,11 +32,7 @@ function safeValue(value: unknown, levels: number): unknown {
 }
 
 function isPlain(value: object): value is Readonly<Record<string, unknown>> {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return (
-    (prototype === Object.prototype || prototype === null) &&
-    typeof (value as { toJSON?: unknown }).toJSON !== 'function'
-  );
+  return isPlainObject(value) && typeof value['toJSON'] !== 'function';
 }
 
 /** Walks instead of writing: a copy of a long prompt is not needed to know that it is JSON. */
