@@ -80,8 +80,6 @@ export {
   McpApprovalResponseItem,
   McpListToolsItem,
   MessageOutputItem,
-  messageText,
-  outputText,
   ReasoningItem,
   ToolCallItem,
   ToolCallOutputItem,
@@ -89,6 +87,7 @@ export {
   ToolSearchOutputItem,
 } from './items/items.ts';
 export type { AgentInputItem, RunItem } from './items/items.ts';
+export { messageText, outputText } from './items/read.ts';
 
 // states and decisions
 export { RunState } from './snapshot/run-state.ts';

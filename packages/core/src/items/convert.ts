@@ -1,7 +1,7 @@
 import { sha256Hex } from '../base/digest.ts';
 import { isObject } from '../base/json.ts';
 import { pythonJson } from '../base/json-encode.ts';
-import type { AgentInputItem } from './items.ts';
+import type { AgentInputItem, RunItem } from './items.ts';
 
 /** `reasoningItemIdPolicy` in effect; `undefined`: none, ids are kept. */
 export type ReasoningIds = 'preserve' | 'omit' | undefined;
@@ -35,6 +35,29 @@ export function withoutReasoningId(item: AgentInputItem): AgentInputItem {
   if (item.type !== 'reasoning' || !('id' in item)) return item;
   const { id: _, ...others } = item;
   return others as AgentInputItem;
+}
+
+/**
+ * What the model sees of an item, a new object each time. `undefined` for waiting calls, which are no input. `omit` leaves
+ * out the ids of reasoning items (RUN-251).
+ */
+export function convertedItem(item: RunItem, reasoningIds?: ReasoningIds): AgentInputItem | undefined {
+  if (item.type === 'tool_approval_item') return undefined;
+  const converted = toInputItem(item.rawItem);
+  return reasoningIds === 'omit' ? withoutReasoningId(converted) : converted;
+}
+
+/** The convertible items of `items` as model input, in order. */
+export function itemsToInput(
+  items: readonly RunItem[],
+  options: { reasoningIds?: ReasoningIds } = {},
+): AgentInputItem[] {
+  const input: AgentInputItem[] = [];
+  for (const item of items) {
+    const converted = convertedItem(item, options.reasoningIds);
+    if (converted !== undefined) input.push(converted);
+  }
+  return input;
 }
 
 /** A run's input as a new list; a string is one message of the user (RUN-227). The items are the caller's own objects. */

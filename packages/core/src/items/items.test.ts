@@ -11,11 +11,9 @@ import {
   ToolCallOutputItem,
   ToolSearchCallItem,
   ToolSearchOutputItem,
-  convertedItem,
-  itemsToInput,
-  messageText,
-  outputText,
 } from './items.ts';
+import { convertedItem, itemsToInput } from './convert.ts';
+import { messageText, outputText } from './read.ts';
 import type { RunItem } from './items.ts';
 import type { AnyAgent } from '../agent/agent.ts';
 import type { ResponseOutputMessage } from './wire.ts';

@@ -1,8 +1,8 @@
 import { brand } from '../base/brand.ts';
 import { defineInspect } from '../base/inspect.ts';
 import type { Inspect } from '../base/inspect.ts';
-import { toInputItem, withoutReasoningId } from './convert.ts';
-import type { ReasoningIds } from './convert.ts';
+import { toInputItem } from './convert.ts';
+import { callIdOf, toolNameOf } from './read.ts';
 import type { AnyAgent } from '../agent/agent.ts';
 import type { ToolApprovalItem } from '../state/decisions.ts';
 import type { ToolOrigin } from '../agent/tool.ts';
@@ -338,62 +338,6 @@ export type RunItem =
   | McpApprovalRequestItem
   | McpApprovalResponseItem
   | CompactionItem;
-
-/** All text parts of one message, joined; `''` when there are none (a refusal is no text). */
-export function messageText(message: MessageOutputItem | ResponseOutputMessage): string {
-  const raw: unknown = 'rawItem' in message ? message.rawItem : message;
-  const content: unknown = (raw as { content?: unknown } | null)?.content;
-  if (!Array.isArray(content)) return '';
-  let text = '';
-  for (const part of content as { type?: unknown; text?: unknown }[]) {
-    if (part?.type === 'output_text' && typeof part.text === 'string') text += part.text;
-  }
-  return text;
-}
-
-/** The text of all assistant messages among `items`, joined. */
-export function outputText(items: readonly RunItem[]): string {
-  let text = '';
-  for (const item of items) if (item.type === 'message_output_item') text += messageText(item);
-  return text;
-}
-
-/** `call_id`, else `id` (RUN-1101). */
-export function callIdOf(rawItem: unknown): string | undefined {
-  const { call_id: callId, id } = rawItem as { call_id?: unknown; id?: unknown };
-  if (typeof callId === 'string') return callId;
-  return typeof id === 'string' ? id : undefined;
-}
-
-/** `name` of the wire object, else the name of its kind: `web_search` of a `web_search_call`. */
-export function toolNameOf(rawItem: unknown): string | undefined {
-  const { name, type } = rawItem as { name?: unknown; type?: unknown };
-  if (typeof name === 'string') return name;
-  return typeof type === 'string' ? type.replace(/_call$/, '') : undefined;
-}
-
-/**
- * What the model sees of an item, a new object each time. `undefined` for waiting calls, which are no input. `omit` leaves
- * out the ids of reasoning items (RUN-251).
- */
-export function convertedItem(item: RunItem, reasoningIds?: ReasoningIds): AgentInputItem | undefined {
-  if (item.type === 'tool_approval_item') return undefined;
-  const converted = toInputItem(item.rawItem);
-  return reasoningIds === 'omit' ? withoutReasoningId(converted) : converted;
-}
-
-/** The convertible items of `items` as model input, in order. */
-export function itemsToInput(
-  items: readonly RunItem[],
-  options: { reasoningIds?: ReasoningIds } = {},
-): AgentInputItem[] {
-  const input: AgentInputItem[] = [];
-  for (const item of items) {
-    const converted = convertedItem(item, options.reasoningIds);
-    if (converted !== undefined) input.push(converted);
-  }
-  return input;
-}
 
 /** As `console.log` shows an item: its members, of agents the names. */
 function inspectItem(item: RunItemBase, depth: number, options: object, inspect: Inspect | undefined): string {

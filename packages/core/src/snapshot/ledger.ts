@@ -1,11 +1,13 @@
 import { UserError } from '../base/errors.ts';
-import { toolNameOf } from '../items/items.ts';
 import type { AgentInputItem, RunItem } from '../items/items.ts';
+import { toolNameOf } from '../items/read.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
 import { approvalInternals } from '../state/decisions.ts';
 import type { ToolApprovalItem } from '../state/decisions.ts';
-import { callIdentity, completedBy, invocationOf, isInvocationType, ScopeDigests } from '../state/identity.ts';
-import type { CallIdentity, InvocationType } from '../state/identity.ts';
+import { callIdentity, ScopeDigests } from '../state/identity.ts';
+import type { CallIdentity } from '../state/identity.ts';
+import { completedBy, invocationOf, isInvocationType } from '../state/invocation.ts';
+import type { InvocationType } from '../state/invocation.ts';
 import type { LedgerEntry } from '../state/ledger.ts';
 import { isObject, own, setOwn } from './json.ts';
 import type { Version } from './versions.ts';

@@ -1,7 +1,7 @@
 import { getLogger } from '../base/logger.ts';
 import type { RunItem } from '../items/items.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
-import { lookupKeyOf } from '../state/identity.ts';
+import { lookupKeyOf } from '../state/lookup-key.ts';
 import type { ProcessedFunction, ProcessedResponse, ToolDescriptor } from '../state/record.ts';
 import { readLookupKey } from './items.ts';
 import type { ItemWriter } from './items.ts';

@@ -4,7 +4,7 @@ import { itemDigest } from '../items/convert.ts';
 import type { AgentInputItem, RunItem } from '../items/items.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
 import { ToolApprovalItem } from '../state/decisions.ts';
-import { completedBy, invocationOf } from '../state/identity.ts';
+import { completedBy, invocationOf } from '../state/invocation.ts';
 import type { LedgerEntry } from '../state/ledger.ts';
 import type { AgentGraph } from './agents.ts';
 import type { WaitingFacts } from './items.ts';

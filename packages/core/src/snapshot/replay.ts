@@ -1,6 +1,5 @@
 import { UserError } from '../base/errors.ts';
-import { inputToList } from '../items/convert.ts';
-import { itemsToInput } from '../items/items.ts';
+import { inputToList, itemsToInput } from '../items/convert.ts';
 import type { AgentInputItem } from '../items/items.ts';
 import { publicView } from '../state/public-view.ts';
 import type { StateRecord } from '../state/record.ts';

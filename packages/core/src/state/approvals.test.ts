@@ -2,8 +2,10 @@ import { describe, expect, test } from 'vitest';
 import type { AnyAgent } from '../agent/agent.ts';
 import { ApprovalMap, decideAlways, decideCall, emptyRecord } from './approvals.ts';
 import type { ApprovalRecord, CallDecision } from './approvals.ts';
-import { callIdentity, lookupKeyOf } from './identity.ts';
-import type { CallIdentity, NamedFunction } from './identity.ts';
+import { callIdentity } from './identity.ts';
+import { lookupKeyOf } from './lookup-key.ts';
+import type { CallIdentity } from './identity.ts';
+import type { NamedFunction } from './lookup-key.ts';
 import { InvocationLedger } from './ledger.ts';
 
 const agent = (name: string): AnyAgent => ({ name }) as AnyAgent;

@@ -1,7 +1,7 @@
 import type { AnyAgent } from '../agent/agent.ts';
 import type { JsonObject } from '../items/wire.ts';
 import type { CallIdentity } from './identity.ts';
-import { approvalKeyOf } from './identity.ts';
+import { approvalKeyOf } from './lookup-key.ts';
 import type { InvocationLedger } from './ledger.ts';
 import type { ToolLookupKey } from './record.ts';
 

@@ -1,7 +1,7 @@
 import { brand, internal } from '../base/brand.ts';
 import { AgentsError, ModelBehaviorError } from '../base/errors.ts';
 import { RunItemBase } from '../items/items.ts';
-import { lookupKeyOf, sameLookupKey } from './identity.ts';
+import { lookupKeyOf, sameLookupKey } from './lookup-key.ts';
 import type { RunContext } from './context.ts';
 import type { ToolLookupKey } from './record.ts';
 import type { AnyAgent } from '../agent/agent.ts';

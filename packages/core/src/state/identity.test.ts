@@ -4,16 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { sha256Hex } from '../base/digest.ts';
 import { CanonicalText, canonicalJson } from '../base/json-encode.ts';
 import { canonicalizeJsonText } from '../base/json-text.ts';
-import {
-  approvalKeyOf,
-  callIdentity,
-  completedBy,
-  invocationOf,
-  lookupKeyOf,
-  sameLookupKey,
-  ScopeDigests,
-  storedIdentity,
-} from './identity.ts';
+import { callIdentity, ScopeDigests, storedIdentity } from './identity.ts';
 import type { CallIdentity } from './identity.ts';
 import type { ToolLookupKey } from './record.ts';
 
@@ -279,44 +270,6 @@ describe('uncanonical', () => {
     expect(wrapped?.callId).toBe('outer');
     expect(wrapped?.equals(known({ ...inner, id: 'outer', name: 'x' }))).toBe(true);
   });
-});
-
-test('keys of tools and calls [TOOL-I1]', () => {
-  expect(lookupKeyOf({ name: 'f' })).toEqual({ kind: 'bare', name: 'f' });
-  expect(lookupKeyOf({ name: 'f', namespace: 'ns' })).toEqual({ kind: 'namespaced', namespace: 'ns', name: 'f' });
-  expect(lookupKeyOf({ name: 'f', namespace: { name: 'ns' } })).toEqual({
-    kind: 'namespaced',
-    namespace: 'ns',
-    name: 'f',
-  });
-  expect(lookupKeyOf({ name: 'f', namespace: 'f' })).toEqual({ kind: 'deferred_top_level', name: 'f' });
-  expect(lookupKeyOf({ name: 'f', deferLoading: true })).toEqual({ kind: 'deferred_top_level', name: 'f' });
-  expect(lookupKeyOf({ name: '' })).toBeUndefined();
-  expect(sameLookupKey({ kind: 'bare', name: 'f' }, { kind: 'deferred_top_level', name: 'f' })).toBe(false);
-});
-
-test('no two tools share a key by accident [STATE-141]', () => {
-  const keys = [
-    lookupKeyOf({ name: 'f' }),
-    lookupKeyOf({ name: 'f', namespace: 'ns' }),
-    lookupKeyOf({ name: 'f', namespace: 'f' }),
-  ];
-  expect(keys.map((key) => key && approvalKeyOf(key))).toEqual(['f', 'ns.f', 'deferred_top_level:f']);
-});
-
-test('outputs name the call that they end, by its id and never by their own', () => {
-  expect(completedBy({ type: 'function_call_output', id: 'o', call_id: 'c', output: '' })).toEqual({
-    type: 'function_call',
-    callId: 'c',
-  });
-  expect(completedBy({ type: 'function_call_output', id: 'o', output: '' })).toBeUndefined();
-  expect(completedBy({ type: 'mcp_approval_response', id: 'o', approval_request_id: 'r', approve: true })).toEqual({
-    type: 'mcp_approval_request',
-    callId: 'r',
-  });
-  expect(completedBy({ type: 'toString' })).toBeUndefined();
-  expect(invocationOf({ type: 'function_call', call_id: '' })).toEqual({ type: 'function_call', callId: undefined });
-  expect(invocationOf({ type: 'web_search_call', id: 'w' })).toBeUndefined();
 });
 
 describe('ledger rows that the Python SDK wrote', () => {

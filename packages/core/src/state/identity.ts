@@ -3,16 +3,10 @@ import { CanonicalText, canonicalJson } from '../base/json-encode.ts';
 import { canonicalizeJsonText } from '../base/json-text.ts';
 import { hasLoneSurrogate, quote } from '../base/json.ts';
 import type { ToolLookupKey } from './record.ts';
-
-/** Kinds of calls that the ledger knows (STATE §5.2). */
-export type InvocationType =
-  | 'function_call'
-  | 'custom_tool_call'
-  | 'shell_call'
-  | 'local_shell_call'
-  | 'apply_patch_call'
-  | 'computer_call'
-  | 'mcp_approval_request';
+import { asWire, hostedRequest, isInvocationType, present, text } from './invocation.ts';
+import type { HostedRequest, InvocationType, Wire } from './invocation.ts';
+import { lookupKeyOf, sameLookupKey } from './lookup-key.ts';
+import type { NamedFunction } from './lookup-key.ts';
 
 /** What tells one call from another (STATE §5.3), as snapshots hold it. */
 export interface IdentityData {
@@ -31,93 +25,6 @@ export interface IdentityOptions {
   /** Resolved name of a native tool, which its calls do not carry. */
   readonly toolName?: string | undefined;
 }
-
-type Wire = Readonly<Record<string, unknown>>;
-
-const outputOf: Readonly<Record<string, InvocationType>> = Object.assign(
-  Object.create(null) as Record<string, InvocationType>,
-  {
-    function_call_output: 'function_call',
-    custom_tool_call_output: 'custom_tool_call',
-    shell_call_output: 'shell_call',
-    local_shell_call_output: 'local_shell_call',
-    apply_patch_call_output: 'apply_patch_call',
-    computer_call_output: 'computer_call',
-    mcp_approval_response: 'mcp_approval_request',
-  },
-);
-
-const invocationTypes: ReadonlySet<string> = new Set(Object.values(outputOf));
-
-/** Whether `type` names a kind of call that the ledger can hold. */
-export function isInvocationType(type: unknown): type is InvocationType {
-  return typeof type === 'string' && invocationTypes.has(type);
-}
-
-/** Which call an output item ends; `undefined` for every other item. An output's own `id` never counts. */
-export function completedBy(item: unknown): { readonly type: InvocationType; readonly callId: string } | undefined {
-  const wire = asWire(item);
-  const type = typeof wire?.['type'] === 'string' ? outputOf[wire['type']] : undefined;
-  if (wire === undefined || type === undefined) return undefined;
-  const callId = text(type === 'mcp_approval_request' ? wire['approval_request_id'] : wire['call_id']);
-  return callId === undefined ? undefined : { type, callId };
-}
-
-/** Kind and id of a call of the wire; `undefined` for every other item. The id may be missing. */
-export function invocationOf(
-  item: unknown,
-): { readonly type: InvocationType; readonly callId: string | undefined } | undefined {
-  const wire = asWire(item);
-  if (wire === undefined) return undefined;
-  const request = hostedRequest(wire);
-  if (request !== undefined) return { type: 'mcp_approval_request', callId: request.callId };
-  return isInvocationType(wire['type']) ? { type: wire['type'], callId: text(wire['call_id']) } : undefined;
-}
-
-// ---- keys of tools
-
-/** A function tool, or a function call, as far as names go. A tool's namespace is an object, a call's a text. */
-export interface NamedFunction {
-  readonly name: string;
-  readonly namespace?: string | { readonly name: string } | null | undefined;
-  readonly deferLoading?: boolean | undefined;
-}
-
-/**
- * Key of a function tool, or the one that a call means by its own names (TOOL §9.1); `undefined` without a name.
- * A call whose namespace repeats its name means a deferred top-level tool.
- */
-export function lookupKeyOf(named: NamedFunction): ToolLookupKey | undefined {
-  const { name } = named;
-  if (text(name) === undefined) return undefined;
-  const namespace = text(typeof named.namespace === 'object' ? named.namespace?.name : named.namespace);
-  if (namespace === name || (named.deferLoading === true && namespace === undefined))
-    return { kind: 'deferred_top_level', name };
-  return namespace === undefined ? { kind: 'bare', name } : { kind: 'namespaced', namespace, name };
-}
-
-/** Under which key, besides its owner, decisions on a function are kept (STATE §5.1). */
-export function approvalKeyOf(key: ToolLookupKey): string {
-  switch (key.kind) {
-    case 'bare':
-      return key.name;
-    case 'namespaced':
-      return `${key.namespace}.${key.name}`;
-    case 'deferred_top_level':
-      return `deferred_top_level:${key.name}`;
-    default:
-      return key satisfies never;
-  }
-}
-
-/** Whether two keys name the same tool. */
-export function sameLookupKey(a: ToolLookupKey, b: ToolLookupKey): boolean {
-  return (
-    a.kind === b.kind && a.name === b.name && (a.kind !== 'namespaced' || a.namespace === (b as typeof a).namespace)
-  );
-}
-
-// ---- identity
 
 /**
  * Canonical identity of a call. Digests are made when somebody reads them: an ordinary call never needs one, since
@@ -359,23 +266,6 @@ function isWellFormed(identity: CallIdentity, source: Source): boolean {
   );
 }
 
-// ---- requests of hosted MCP servers
-
-interface HostedRequest {
-  readonly callId: string | undefined;
-  readonly wire: Wire;
-}
-
-/** A request of a hosted server, plain or wrapped. An inner id that is there but no text has no stand-in. */
-function hostedRequest(wire: Wire): HostedRequest | undefined {
-  if (wire['type'] === 'mcp_approval_request') return { callId: text(wire['id']), wire };
-  if (wire['type'] !== 'hosted_tool_call') return undefined;
-  const inner = asWire(wire['provider_data']);
-  if (inner?.['type'] !== 'mcp_approval_request') return undefined;
-  const callId = present(inner['id']) ? text(inner['id']) : (text(wire['call_id']) ?? text(wire['id']));
-  return { callId, wire: { ...inner, name: inner['name'] ?? wire['name'] } };
-}
-
 function hostedIdentity({ callId, wire }: HostedRequest, options: IdentityOptions): CallIdentity | undefined {
   if (callId === undefined) return undefined;
   const source: Source = {
@@ -388,18 +278,4 @@ function hostedIdentity({ callId, wire }: HostedRequest, options: IdentityOption
   if (!isComplete('mcp_approval_request', source)) return undefined;
   const identity = new CallIdentity('mcp_approval_request', callId, source);
   return isWellFormed(identity, source) ? identity : undefined;
-}
-
-// ---- reading wire objects
-
-function asWire(value: unknown): Wire | undefined {
-  return typeof value === 'object' && value !== null ? (value as Wire) : undefined;
-}
-
-function text(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined;
-}
-
-function present(value: unknown): boolean {
-  return value !== undefined && value !== null;
 }

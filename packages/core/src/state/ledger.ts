@@ -1,6 +1,7 @@
 import { ModelBehaviorError } from '../base/errors.ts';
-import { callIdentity, completedBy, invocationOf, ScopeDigests, storedIdentity } from './identity.ts';
+import { callIdentity, ScopeDigests, storedIdentity } from './identity.ts';
 import type { CallIdentity, IdentityData, IdentityOptions } from './identity.ts';
+import { completedBy, invocationOf } from './invocation.ts';
 import type { ToolLookupKey } from './record.ts';
 
 /** A row of the ledger, as snapshots hold it. */

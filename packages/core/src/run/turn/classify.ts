@@ -16,7 +16,7 @@ import {
   ToolSearchOutputItem,
 } from '../../items/items.ts';
 import type { RunItem } from '../../items/items.ts';
-import { lookupKeyOf } from '../../state/identity.ts';
+import { lookupKeyOf } from '../../state/lookup-key.ts';
 import { jsonToolName, jsonToolOf } from './json-tool.ts';
 
 /** The tools that the model was offered, or would be today. */

@@ -1,7 +1,6 @@
 import type { AgentInputItem } from '../../items/items.ts';
 import type { StateRecord } from '../../state/record.ts';
-import { dedupeInput, inputToList } from '../../items/convert.ts';
-import { convertedItem } from '../../items/items.ts';
+import { convertedItem, dedupeInput, inputToList } from '../../items/convert.ts';
 
 /**
  * The list that the model sees: the record's input, then its items. An item is converted once, when the list first
