@@ -10,8 +10,9 @@ export const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const toolsBin = join(root, 'tools/node_modules/.bin');
 const windows = process.platform === 'win32';
 
-/** What every child process gets: the pinned tools first on PATH, no telemetry, colors for people only. */
+/** What every child process gets: the pinned tools first on PATH, compiled code kept (tests start many processes), no telemetry, colors for people only. */
 export const environment = {
+  NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/node'),
   ...process.env,
   PATH: [toolsBin, join(root, 'node_modules/.bin'), process.env.PATH].join(delimiter),
   TURBO_TELEMETRY_DISABLED: '1',

@@ -1,3 +1,4 @@
-import { defineProject } from 'vitest/config';
+import { mergeConfig } from 'vitest/config';
+import { project } from '../vitest.shared.ts';
 
-export default defineProject({ test: { name: 'scripts', include: ['**/*.test.mjs'] } });
+export default mergeConfig(project('scripts', { typeTests: false }), { test: { include: ['**/*.test.mjs'] } });
