@@ -1,4 +1,5 @@
 import { UserError } from './errors.ts';
+import { isObject, isPlainObject } from './json.ts';
 
 /** What is wrong with a value, as the end of "… must be …" (`a string`); `undefined` when it is fine. */
 export type Check = (value: unknown) => string | undefined;
@@ -33,11 +34,8 @@ export function checkOptions(
  * @throws UserError
  */
 export function checkObject(options: unknown, where: string): asserts options is object {
-  if (typeof options !== 'object' || options === null || Array.isArray(options))
-    throw new UserError(`Options of ${where} must be an object, not ${kindOf(options)}.`);
-  const prototype: unknown = Object.getPrototypeOf(options);
-  // Of this realm or another: its prototype is the end of the chain.
-  if (prototype === null || Object.getPrototypeOf(prototype) === null) return;
+  if (!isObject(options)) throw new UserError(`Options of ${where} must be an object, not ${kindOf(options)}.`);
+  if (isPlainObject(options)) return;
   const tag = Object.prototype.toString.call(options).slice(8, -1);
   const kind = tag === 'Object' ? 'an instance of a class' : `a ${tag}`;
   throw new UserError(`Options of ${where} must be a plain object, not ${kind}.`);
@@ -66,7 +64,7 @@ export const kinds: {
   boolean: (value) => (typeof value === 'boolean' ? undefined : 'true or false'),
   number: (value) => (typeof value === 'number' && Number.isFinite(value) ? undefined : 'a finite number'),
   function: (value) => (typeof value === 'function' ? undefined : 'a function'),
-  object: (value) => (typeof value === 'object' && value !== null && !Array.isArray(value) ? undefined : 'an object'),
+  object: (value) => (isObject(value) ? undefined : 'an object'),
   array: (value) => (Array.isArray(value) ? undefined : 'an array'),
   // Of any maker: what of it is used has to be there.
   abortSignal: (value) => {

@@ -1,6 +1,6 @@
 import { answersLater } from '../base/at-once.ts';
 import { UserError } from '../base/errors.ts';
-import { isPlainObject } from '../base/json.ts';
+import { isObject, isPlainObject } from '../base/json.ts';
 import { isJsonObject, JsonEncodeError } from '../base/json-encode.ts';
 import { kindOf } from '../base/options.ts';
 
@@ -20,7 +20,7 @@ export function checkItemList(list: unknown, giver: string): asserts list is rea
   // By index: holes are undefined items.
   for (let index = 0; index < list.length; index++) {
     const item: unknown = list[index];
-    if (typeof item === 'object' && item !== null && !Array.isArray(item) && !answersLater(item)) continue;
+    if (isObject(item) && !answersLater(item)) continue;
     throw new UserError(`${giver} ${kindOf(item)} as item ${index}. ${ITEMS}`);
   }
 }

@@ -2,6 +2,7 @@ import type { AnyAgent } from '../agent/agent.ts';
 import type { MaybePromise } from '../agent/tool.ts';
 import type { AgentInputItem } from '../items/items.ts';
 import type { Model } from '../models/model.ts';
+import type { SessionWriter } from '../sessions/persist.ts';
 import type { StateRecord } from '../state/record.ts';
 import type { Trace } from '../tracing/types.ts';
 import type { Effect, RunEnv } from './env.ts';
@@ -13,8 +14,6 @@ import { getLogger } from '../base/logger.ts';
 import { kindOf } from '../base/options.ts';
 import { checkNewItems } from '../items/check.ts';
 import { makePromptCacheKey } from '../models/cache-key.ts';
-import { prepareInput } from '../sessions/prepare.ts';
-import { SessionWriter } from '../sessions/persist.ts';
 import { knownSessionId } from '../sessions/settings.ts';
 import { recordOf, RunState } from '../snapshot/run-state.ts';
 import { contextInternals, unwrapContext } from '../state/context.ts';
@@ -33,6 +32,9 @@ import { ModelInput } from './turn/model-input.ts';
 const APPEND_GRACE_MS = 30_000;
 /** How long an aborted run waits for what is told of its end (RUN-512). */
 const END_GRACE_MS = 250;
+
+/** Only runs with a session load what reads and writes one; looking up a module that is loaded takes longer than a turn. */
+let openingSessions: Promise<typeof import('./open-session.ts')> | undefined;
 
 /** Where a streamed segment puts its events, and where it waits for its reader. */
 export interface Sink {
@@ -141,30 +143,11 @@ export class Segment {
   async #prepare(): Promise<void> {
     const { env, control } = this;
     const record = this.#record;
-    const { session, sessionSettings, sessionInputCallback } = env.options;
+    const { session } = env.options;
     if (session) {
-      const race = <T>(work: Promise<T>): Promise<T> => control.race(work);
-      const args = { session, record, context: env.context, step: env.step, race };
-      const fresh = this.#input ?? (record.unprepared ? record.input : undefined);
-      if (fresh === undefined) {
-        env.session = new SessionWriter(args);
-        await env.session.settle();
-      } else {
-        const { input, newItems, tail } = await control.race(
-          prepareInput({
-            ...args,
-            settings: sessionSettings,
-            callback: sessionInputCallback,
-            input: fresh,
-            reasoningItemIdPolicy: record.reasoningItemIdPolicy,
-          }),
-        );
-        record.input = input;
-        env.session = new SessionWriter({ ...args, tail });
-        env.session.stageInput(newItems);
-        record.step = { type: 'run_again' };
-        record.unprepared = false;
-      }
+      const input = this.#input ?? (record.unprepared ? record.input : undefined);
+      const { openSession } = await control.race((openingSessions ??= import('./open-session.ts')));
+      await openSession(env, session, record, input);
     }
     contextInternals(env.context).ledger.protect(
       typeof record.input === 'string' ? [] : record.input,

@@ -1,3 +1,4 @@
+import { isObject } from '../base/json.ts';
 import { encodeJson, JsonEncodeError } from '../base/json-encode.ts';
 import { decodeJson } from '../base/json-text.ts';
 import { kindOf } from '../base/options.ts';
@@ -37,7 +38,7 @@ function encodeAt(
   options?: { style?: 'compact' | 'spaced'; ascii?: boolean },
 ): string {
   try {
-    const text = typeof item === 'object' && item !== null && !Array.isArray(item) ? encodeJson(item, options) : '';
+    const text = isObject(item) ? encodeJson(item, options) : '';
     // An object's toJSON may give anything.
     if (text.startsWith('{')) return text;
     throw new JsonEncodeError([], `is ${text === '' ? kindOf(item) : 'no object in JSON'}`);

@@ -1,6 +1,7 @@
+import { isObject } from '../base/json.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
 import type { StateRecord, StoredDecision } from '../state/record.ts';
-import { compact, isObject, malformed, own } from './json.ts';
+import { compact, malformed, own } from './json.ts';
 import { plainJson } from './plain.ts';
 
 /**

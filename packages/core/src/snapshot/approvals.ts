@@ -1,9 +1,10 @@
 import { UserError } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
 import { ApprovalMap } from '../state/approvals.ts';
 import type { ApprovalRecord } from '../state/approvals.ts';
 import type { AgentGraph } from './agents.ts';
-import { compact, isObject, own } from './json.ts';
+import { compact, own } from './json.ts';
 import type { Version } from './versions.ts';
 
 /** The members of `context` that hold decisions (STATE §12.2). */

@@ -1,10 +1,11 @@
 import { answersLater } from '../base/at-once.ts';
 import { UserError } from '../base/errors.ts';
+import { isObject, isPlainObject, setOwn } from '../base/json.ts';
 import { getLogger } from '../base/logger.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
 import { RunContext } from '../state/context.ts';
 import type { Json } from './json.ts';
-import { compact, isObject, isPlainObject, own, setOwn, visibleCause } from './json.ts';
+import { compact, own, visibleCause } from './json.ts';
 
 /** How the application context is written, and what of it survives (STATE §14). */
 export interface ContextOptions {
@@ -41,7 +42,7 @@ export function writeContextValue(value: unknown, options: ContextOptions): Writ
 /** Whatever has data of its own is written as that data; the rest is left out. Both with a warning. */
 function writeOther(value: unknown): WrittenContext {
   const log = getLogger('run_state');
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+  if (isObject(value)) {
     const data = dataOf(value);
     if (data !== undefined) {
       log.warn(

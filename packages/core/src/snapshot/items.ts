@@ -1,3 +1,4 @@
+import { isObject } from '../base/json.ts';
 import type { AnyAgent } from '../agent/agent.ts';
 import type { ToolOrigin } from '../agent/tool.ts';
 import {
@@ -20,7 +21,7 @@ import type { JsonObject, JsonValue } from '../items/wire.ts';
 import { approvalInternals, ToolApprovalItem } from '../state/decisions.ts';
 import type { ToolLookupKey } from '../state/record.ts';
 import type { AgentGraph } from './agents.ts';
-import { checkElementDepth, isObject, own } from './json.ts';
+import { checkElementDepth, own } from './json.ts';
 import type { Json } from './json.ts';
 import { plainJson } from './plain.ts';
 

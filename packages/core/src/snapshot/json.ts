@@ -1,4 +1,5 @@
 import { UserError } from '../base/errors.ts';
+import { isObject, isPlainObject, setOwn } from '../base/json.ts';
 import { getLogger } from '../base/logger.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
 
@@ -7,10 +8,6 @@ const maxDepth = 200;
 
 /** A JSON object under construction. */
 export type Json = { [key: string]: JsonValue | undefined };
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 /** An own member; what a prototype has is never seen. */
 export function own(object: JsonObject, key: string): JsonValue | undefined {
@@ -179,21 +176,6 @@ export function copyPlain(value: unknown, maxBytes: number): unknown {
     return result;
   };
   return copy(value, maxDepth);
-}
-
-/** Plain in any realm: its prototype is null or an `Object.prototype`. */
-export function isPlainObject(value: unknown): value is Record<string, unknown> {
-  if (typeof value !== 'object' || value === null) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype === null || prototype === Object.prototype) return true;
-  return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype as object, 'isPrototypeOf');
-}
-
-/** Sets an own member, also one that is called `__proto__`. */
-export function setOwn(object: Record<string, unknown>, key: string, value: unknown): void {
-  if (key === '__proto__')
-    Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
-  else object[key] = value;
 }
 
 /** Members without `undefined`. */

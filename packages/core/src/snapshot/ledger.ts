@@ -1,4 +1,5 @@
 import { UserError } from '../base/errors.ts';
+import { isObject, setOwn } from '../base/json.ts';
 import type { AgentInputItem, RunItem } from '../items/items.ts';
 import { toolNameOf } from '../items/read.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
@@ -9,7 +10,7 @@ import type { CallIdentity } from '../state/identity.ts';
 import { completedBy, invocationOf, isInvocationType } from '../state/invocation.ts';
 import type { InvocationType } from '../state/invocation.ts';
 import type { LedgerEntry } from '../state/ledger.ts';
-import { isObject, own, setOwn } from './json.ts';
+import { own } from './json.ts';
 import type { Version } from './versions.ts';
 
 /** `context.tool_invocations`. */

@@ -1,10 +1,11 @@
+import { isObject } from '../base/json.ts';
 import { getLogger } from '../base/logger.ts';
 import type { RunItem } from '../items/items.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
 import type { ToolApprovalItem } from '../state/decisions.ts';
 import type { StateRecord } from '../state/record.ts';
 import type { ItemReader } from './items.ts';
-import { equalJson, isObject, own } from './json.ts';
+import { equalJson, own } from './json.ts';
 
 // Restored items are new objects. What was one object before the snapshot is made one again by position: the occurrences in
 // the two lists of items, and the current response with its waiting items.

@@ -1,8 +1,9 @@
 import { UserError } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 import type { AgentInputItem } from '../items/items.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
 import type { PendingWrite } from '../state/pending-write.ts';
-import { compact, isObject, own } from './json.ts';
+import { compact, own } from './json.ts';
 import type { Feature, Version } from './versions.ts';
 
 const required = ['session_id', 'items', 'before', 'persisted_count'];
@@ -89,7 +90,7 @@ function checkBase(json: JsonObject): readonly JsonObject[] {
     throw invalid('items must be a list of objects, not empty');
   if (before !== null && !isListOf(before, isDigest)) throw invalid('before must be null or a list of SHA-256 digests');
   if (!isCount(own(json, 'persisted_count'))) throw invalid('persisted_count must be an integer of at least 0');
-  return items;
+  return items as readonly JsonObject[];
 }
 
 function checkOptional(json: JsonObject): void {

@@ -1,5 +1,5 @@
+import { isPlainObject, setOwn } from '../base/json.ts';
 import type { JsonValue } from '../items/wire.ts';
-import { isPlainObject, setOwn } from './json.ts';
 
 /**
  * A tool's value as plain JSON: what `output` of an output item is after a restore. Objects with `toJSON` use it (dates

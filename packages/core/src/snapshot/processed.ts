@@ -1,3 +1,4 @@
+import { isObject } from '../base/json.ts';
 import { getLogger } from '../base/logger.ts';
 import type { RunItem } from '../items/items.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
@@ -5,7 +6,7 @@ import { lookupKeyOf } from '../state/lookup-key.ts';
 import type { ProcessedFunction, ProcessedResponse, ToolDescriptor } from '../state/record.ts';
 import { readLookupKey } from './items.ts';
 import type { ItemWriter } from './items.ts';
-import { compact, isObject, malformed, own } from './json.ts';
+import { compact, malformed, own } from './json.ts';
 import type { Json } from './json.ts';
 
 /** Lists of subjects that are not built here: kept as they are. */

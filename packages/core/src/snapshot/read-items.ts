@@ -1,4 +1,5 @@
 import { UserError } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 import { getLogger } from '../base/logger.ts';
 import { itemDigest } from '../items/convert.ts';
 import type { AgentInputItem, RunItem } from '../items/items.ts';
@@ -9,7 +10,7 @@ import type { LedgerEntry } from '../state/ledger.ts';
 import type { AgentGraph } from './agents.ts';
 import type { WaitingFacts } from './items.ts';
 import { ItemReader } from './items.ts';
-import { equalJson, isObject, malformed, own } from './json.ts';
+import { equalJson, malformed, own } from './json.ts';
 import { locateFirstTurn, readGenerated, readList, readOwnership, sameWaitingItem, survivors } from './ownership.ts';
 import type { SourceList } from './ownership.ts';
 import type { Version } from './versions.ts';

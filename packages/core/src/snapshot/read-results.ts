@@ -1,9 +1,10 @@
 import { UserError } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 import { usageFromJSON } from '../base/usage.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
 import type { ModelResponse } from '../models/model.ts';
 import type { GuardrailResultLists, ProcessedResponse } from '../state/record.ts';
-import { checkElementDepth, isObject, malformed, own } from './json.ts';
+import { checkElementDepth, malformed, own } from './json.ts';
 import { readProcessed } from './processed.ts';
 import type { ReadItems } from './read-items.ts';
 import { usageExtras } from './usage-json.ts';

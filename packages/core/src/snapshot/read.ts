@@ -1,6 +1,7 @@
 import type { AnyAgent } from '../agent/agent.ts';
 import { UserError } from '../base/errors.ts';
 import { randomHex } from '../base/ids.ts';
+import { isObject } from '../base/json.ts';
 import type { AgentInputItem } from '../items/items.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
 import { batchPosition } from '../sessions/operation-id.ts';
@@ -16,7 +17,7 @@ import type { AgentGraph } from './agents.ts';
 import { decidedCalls } from './approvals.ts';
 import { readContext } from './context-json.ts';
 import type { RestoreContextOptions } from './context-value.ts';
-import { checkElementDepth, compact, isObject, malformed, own } from './json.ts';
+import { checkElementDepth, compact, malformed, own } from './json.ts';
 import { callHistory, checkRows, readRows, rebuiltRows, unboundCalls, waitingScopes } from './ledger.ts';
 import { readPendingWrite } from './pending-write.ts';
 import { readItems } from './read-items.ts';

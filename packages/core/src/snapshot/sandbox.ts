@@ -1,5 +1,6 @@
+import { isObject, setOwn } from '../base/json.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
-import { isObject, malformed, setOwn } from './json.ts';
+import { malformed } from './json.ts';
 
 /** Names under which mounts carry what gives access. */
 const secrets: ReadonlySet<string> = new Set([

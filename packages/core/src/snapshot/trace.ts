@@ -1,7 +1,8 @@
 import { sha256Hex } from '../base/digest.ts';
+import { isObject } from '../base/json.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
 import type { TraceRecord } from '../state/record.ts';
-import { compact, isObject, malformed, own } from './json.ts';
+import { compact, malformed, own } from './json.ts';
 import type { Json } from './json.ts';
 
 /** The key itself is written on request only; its digest always, so that a resume can tell whether it has the same one. */

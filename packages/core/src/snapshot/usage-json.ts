@@ -1,7 +1,7 @@
+import { isObject } from '../base/json.ts';
 import { usageToJSON } from '../base/usage.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
 import type { Usage } from '../models/model.ts';
-import { isObject } from './json.ts';
 import type { Json } from './json.ts';
 
 /**
@@ -67,7 +67,7 @@ function mergedDetails(details: JsonValue | undefined, extras: JsonObject): Json
 }
 
 function detailsExtras(details: JsonValue | undefined, names: readonly string[]): JsonObject | undefined {
-  const object: unknown = Array.isArray(details) ? details[0] : details;
+  const object = (Array.isArray(details) ? details[0] : details) as JsonValue | undefined;
   if (!isObject(object)) return undefined;
   for (const key in object) {
     if (!names.includes(key))

@@ -1,5 +1,5 @@
 import { UserError } from '../base/errors.ts';
-import { isObject } from './json.ts';
+import { isObject } from '../base/json.ts';
 
 /** What `$schemaVersion` is written as. */
 export const currentVersion = '1.21';

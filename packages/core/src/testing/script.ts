@@ -1,3 +1,4 @@
+import { isObject } from '../base/json.ts';
 import { nearestName } from '../base/options.ts';
 import { plainCopy } from '../models/plain.ts';
 import type { ModelRequest, Usage } from '../models/model.ts';
@@ -120,15 +121,14 @@ function copyItem(item: ResponseOutputItem, path: string, name: string): Respons
 
 const nonNegativeInteger = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
 const isText = (value: unknown): boolean => typeof value === 'string';
-const isRecord = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** What each member must be, in words that end "… must be". */
 const members: Readonly<Record<keyof StepOptions, readonly [what: string, test: (value: unknown) => boolean]>> = {
   output: ['text or an array of output items', (value) => isText(value) || Array.isArray(value)],
-  usage: ['an object', isRecord],
+  usage: ['an object', isObject],
   responseId: ['a string or null', (value) => value === null || isText(value)],
   requestId: ['a string', isText],
-  rawUsage: ['an object', isRecord],
+  rawUsage: ['an object', isObject],
   chunk: [
     "an integer of at least 1 or 'word'",
     (value) => value === 'word' || (nonNegativeInteger(value) && value !== 0),

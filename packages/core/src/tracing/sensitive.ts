@@ -1,6 +1,7 @@
 import { atOnce } from '../base/at-once.ts';
 import { env } from '../base/env.ts';
 import { AgentsError } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 import { className } from '../base/logger.ts';
 import { logFailure } from './log.ts';
 import { spanMessages } from './messages.ts';
@@ -98,7 +99,7 @@ export function spanErrorOf(error: unknown, includeSensitive: boolean): SpanErro
   if (message === undefined) return { message: spanMessages.unavailable };
   try {
     const data: unknown = (error as { data?: unknown } | null | undefined)?.data;
-    if (typeof data === 'object' && data !== null && !Array.isArray(data)) return { message, data: { ...data } };
+    if (isObject(data)) return { message, data: { ...data } };
   } catch {
     // A getter that throws: the message will do.
   }

@@ -1,3 +1,4 @@
+import { isObject } from '../../base/json.ts';
 import type { JsonSchema } from '../../agent/tool.ts';
 
 /** What a model is asked, read from wire items: the same for a `ModelRequest` and for the body of an HTTP request. */
@@ -77,9 +78,7 @@ function callsOf(items: readonly Item[]): MadeCall[] {
 
 export function jsonObject(text: string): Readonly<Record<string, unknown>> | undefined {
   const value = json(text);
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : undefined;
+  return isObject(value) ? value : undefined;
 }
 
 export function json(text: string): unknown {
