@@ -15,5 +15,7 @@ export default defineConfig({
   test: {
     projects: ['packages/*', 'examples/*', 'scripts'],
     sequence: { sequencer: LongProjectsFirst },
+    // What a test logs is told only when it fails.
+    silent: 'passed-only',
   },
 });
