@@ -33,9 +33,6 @@ const APPEND_GRACE_MS = 30_000;
 /** How long an aborted run waits for what is told of its end (RUN-512). */
 const END_GRACE_MS = 250;
 
-/** Only runs with a session load what reads and writes one; looking up a module that is loaded takes longer than a turn. */
-let openingSessions: Promise<typeof import('./open-session.ts')> | undefined;
-
 /** Where a streamed segment puts its events, and where it waits for its reader. */
 export interface Sink {
   emit(event: RunStreamEvent): void;
@@ -146,7 +143,7 @@ export class Segment {
     const { session } = env.options;
     if (session) {
       const input = this.#input ?? (record.unprepared ? record.input : undefined);
-      const { openSession } = await control.race((openingSessions ??= import('./open-session.ts')));
+      const { openSession } = await control.race(import('./open-session.ts'));
       await openSession(env, session, record, input);
     }
     contextInternals(env.context).ledger.protect(
