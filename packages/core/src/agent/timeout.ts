@@ -2,6 +2,7 @@ import type { MaybePromise, ToolOptions } from './tool.ts';
 import type { RunContext } from '../state/context.ts';
 import { ToolTimeoutError } from '../base/errors.ts';
 import type { Check } from '../base/options.ts';
+import { passOn } from '../base/pass-on.ts';
 
 /** How long one call of a tool may take, and what becomes of one that took longer. */
 export interface ToolTimeout {
@@ -53,16 +54,6 @@ export function inTime<T>(ms: number, signal: AbortSignal, start: () => Promise<
       stop();
       signal.removeEventListener('abort', stop);
     };
-    start().then(
-      (value) => {
-        settle();
-        resolve(value);
-      },
-      (error: unknown) => {
-        settle();
-        // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- whatever was thrown, unchanged
-        reject(error);
-      },
-    );
+    passOn(start(), settle, resolve, reject);
   });
 }

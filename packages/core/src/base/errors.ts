@@ -352,8 +352,8 @@ export class RunAbortedError extends AgentsError {
   }
 }
 
-/** The brand, and a `name` that minifiers can't change. Packages that add error classes keep the pattern with their own. */
-function defineError(
+/** The brand, and a `name` that minifiers can't change. Packages that add error classes keep the pattern with their own. @internal */
+export function defineError(
   target: abstract new (...args: never[]) => Error,
   brandName: string,
   name: string = brandName,

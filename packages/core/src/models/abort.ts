@@ -1,4 +1,5 @@
 import { ModelTimeoutError, RunAbortedError } from '../base/errors.ts';
+import { passOn } from '../base/pass-on.ts';
 
 /** What a model call that was aborted rejects with; `cause` is the signal's reason. */
 export function abortError(signal: AbortSignal): RunAbortedError {
@@ -20,7 +21,7 @@ export function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefine
     };
     if (signal.aborted) abort();
     else signal.addEventListener('abort', abort, { once: true });
-    work.finally(() => signal.removeEventListener('abort', abort)).then(resolve, reject);
+    passOn(work, () => signal.removeEventListener('abort', abort), resolve, reject);
   });
 }
 

@@ -1,6 +1,7 @@
 import type { MaybePromise } from '../agent/tool.ts';
 import { isThenable } from '../base/at-once.ts';
 import { RunAbortedError } from '../base/errors.ts';
+import { passOn } from '../base/pass-on.ts';
 
 export type CancelMode = 'immediate' | 'after_turn';
 
@@ -99,17 +100,7 @@ export class Control {
         off();
         clearTimeout(timer);
       };
-      work.then(
-        (value) => {
-          settle();
-          resolve(value);
-        },
-        (error: unknown) => {
-          settle();
-          // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- whatever the work threw, unchanged
-          reject(error);
-        },
-      );
+      passOn(work, settle, resolve, reject);
     });
   }
 

@@ -19,6 +19,18 @@ export function callHooks(
   return callBoth(env, runHooks && (() => ofRun(runHooks)), agentHooks && (() => ofAgent(agentHooks)));
 }
 
+/** Hooks that runs and agents have alike. */
+type SharedHooks = Pick<RunHooks<never>, keyof RunHooks & keyof AgentHooks>;
+
+/** `callHooks` for an event that runs and agents have the same hook for. */
+export function callSharedHooks(
+  record: StateRecord,
+  env: RunEnv,
+  hook: (hooks: SharedHooks) => MaybePromise<void> | undefined,
+): Promise<void> | undefined {
+  return callHooks(record, env, hook, hook);
+}
+
 type Call = () => MaybePromise<void> | undefined;
 
 async function callBoth(env: RunEnv, ofRun: Call | undefined, ofAgent: Call | undefined): Promise<void> {

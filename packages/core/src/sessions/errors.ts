@@ -1,5 +1,4 @@
-import { brand } from '../base/brand.ts';
-import { AgentsError } from '../base/errors.ts';
+import { AgentsError, defineError } from '../base/errors.ts';
 
 export interface SessionErrorDetails {
   sessionId?: string | undefined;
@@ -121,10 +120,4 @@ export class SessionOutcomeUnknownError extends SessionError {
     this.operation = details.operation;
     this.operationId = details.operationId;
   }
-}
-
-/** The brand, and a `name` that minifiers can't change. */
-function defineError(target: abstract new (...args: never[]) => Error, name: string): void {
-  brand(target, name);
-  Object.defineProperty(target.prototype, 'name', { value: name, writable: true, configurable: true });
 }

@@ -1,5 +1,4 @@
-import { brand } from '../base/brand.ts';
-import { AgentsError } from '../base/errors.ts';
+import { AgentsError, defineError } from '../base/errors.ts';
 
 export type ModelScriptErrorCode =
   | 'model_script'
@@ -10,8 +9,7 @@ export type ModelScriptErrorCode =
 /** A script does not fit the calls that were made. No failure of a model, so never retried. */
 export class ModelScriptError extends AgentsError {
   static {
-    brand(this, 'ModelScriptError');
-    Object.defineProperty(this.prototype, 'name', { value: 'ModelScriptError', writable: true, configurable: true });
+    defineError(this, 'ModelScriptError');
   }
   declare readonly code: ModelScriptErrorCode;
   /** Which call, from 0; the message counts from 1. */

@@ -18,7 +18,7 @@ import { tracedPart } from '../../models/traced-input.ts';
 import { contextInternals, createToolContext } from '../../state/context.ts';
 import { applyAnswer } from '../../state/doubt.ts';
 import type { ToolContext } from '../../state/context.ts';
-import { callHooks } from '../hooks.ts';
+import { callSharedHooks } from '../hooks.ts';
 import { Batch } from './batch.ts';
 import { gate } from './gate.ts';
 import { Places } from './places.ts';
@@ -150,12 +150,7 @@ class CallRun {
     const { agent, record } = this.#pass;
     const context = this.#context(span);
     this.#markExecuted();
-    await callHooks(
-      record,
-      this.#env,
-      (hooks) => hooks.onToolStart?.(context, agent, tool),
-      (hooks) => hooks.onToolStart?.(context, agent, tool),
-    );
+    await callSharedHooks(record, this.#env, (hooks) => hooks.onToolStart?.(context, agent, tool));
     // A sibling failed meanwhile: the body does not begin any more.
     if (this.#batch.stopping) return;
     const effect = { kind: 'tool', toolName: tool.qualifiedName, callId: call.call_id } as const;
@@ -179,12 +174,7 @@ class CallRun {
       if (this.#batch.closed) return;
       if (data) addCustomData(item, data);
     }
-    await callHooks(
-      record,
-      this.#env,
-      (hooks) => hooks.onToolEnd?.(context, agent, tool, output),
-      (hooks) => hooks.onToolEnd?.(context, agent, tool, output),
-    );
+    await callSharedHooks(record, this.#env, (hooks) => hooks.onToolEnd?.(context, agent, tool, output));
   }
 
   /** What the tool gave, or the text for the model in place of a failure that its policy answered. */

@@ -21,7 +21,7 @@ import { needsPromptCacheKey, withPromptCacheKey } from '../../models/cache-key.
 import { resolveModel } from '../../models/resolve.ts';
 import { mergeSettings } from '../../models/settings.ts';
 import { contextInternals } from '../../state/context.ts';
-import { callHooks } from '../hooks.ts';
+import { callHooks, callSharedHooks } from '../hooks.ts';
 
 /** What one model call is made of. */
 export interface PreparedCall {
@@ -68,11 +68,8 @@ export async function prepareCall(record: StateRecord, env: RunEnv): Promise<Pre
   const modelData = { input: turnInput, instructions };
   const filter = env.options.callModelInputFilter as CallModelInputFilter | undefined;
   const seen = filter === undefined ? modelData : await filterInput(filter, record, env, modelData);
-  await callHooks(
-    record,
-    env,
-    (hooks) => hooks.onLlmStart?.(context as never, agent, seen.instructions, seen.input),
-    (hooks) => hooks.onLlmStart?.(context as never, agent, seen.instructions, seen.input),
+  await callSharedHooks(record, env, (hooks) =>
+    hooks.onLlmStart?.(context as never, agent, seen.instructions, seen.input),
   );
   if (env.session) await env.session.writeInput();
   return {

@@ -5,7 +5,7 @@ import type { RunEnv } from '../env.ts';
 import type { PreparedCall } from './prepare.ts';
 import { contextInternals } from '../../state/context.ts';
 import { isOfCallIds } from '../../state/ledger.ts';
-import { callHooks } from '../hooks.ts';
+import { callSharedHooks } from '../hooks.ts';
 import { classify } from './classify.ts';
 import { toolNotFound } from './execute.ts';
 import { planResponse } from './plan.ts';
@@ -60,13 +60,7 @@ function understand(response: ModelResponse, prepared: PreparedCall, env: RunEnv
 }
 
 async function llmEnd(response: ModelResponse, record: StateRecord, env: RunEnv): Promise<void> {
-  const agent = record.currentAgent;
-  await callHooks(
-    record,
-    env,
-    (hooks) => hooks.onLlmEnd?.(env.context as never, agent, response),
-    (hooks) => hooks.onLlmEnd?.(env.context as never, agent, response),
-  );
+  await callSharedHooks(record, env, (hooks) => hooks.onLlmEnd?.(env.context as never, record.currentAgent, response));
 }
 
 /** One name per call, with its namespace; of the provider's tools the name of their kind. */
