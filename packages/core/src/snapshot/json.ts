@@ -15,11 +15,6 @@ export function own(object: JsonObject, key: string): JsonValue | undefined {
   return value !== undefined && Object.hasOwn(object, key) ? value : undefined;
 }
 
-/** `path` is made of the format's own names and of positions, never of what the payload holds. */
-export function malformed(path: string, expected: string): UserError {
-  return new UserError(`The run state is malformed: ${path} must be ${expected}.`, { code: 'state_malformed' });
-}
-
 /**
  * Foreign errors may quote the payload (a JSON parser shows some of it), so they are attached only where logging of
  * sensitive data was switched on.
@@ -27,24 +22,6 @@ export function malformed(path: string, expected: string): UserError {
 export function visibleCause(error: unknown): { cause?: unknown } {
   const logger = getLogger();
   return logger.dontLogModelData || logger.dontLogToolData ? {} : { cause: error };
-}
-
-/**
- * @throws UserError `json_too_large`, `json_parse`
- */
-export function parseText(text: string, maxBytes: number): unknown {
-  if (utf8Length(text, maxBytes) > maxBytes) throw overLimit(maxBytes);
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(text);
-  } catch (error) {
-    throw new UserError(
-      'The text is not valid JSON. Pass what toString() of a RunState gave, unchanged and complete.',
-      { code: 'json_parse', ...visibleCause(error) },
-    );
-  }
-  checkDepth(parsed);
-  return parsed;
 }
 
 /** Lists that make up most of a state. Their elements are looked at when they are made or read, each once and not per list. */
@@ -56,7 +33,7 @@ const longLists: ReadonlySet<string> = new Set([
 ]);
 
 /** All but the elements of the long lists. @throws UserError `json_too_large` */
-function checkDepth(state: unknown): void {
+export function checkDepth(state: unknown): void {
   if (!isObject(state)) {
     if (Array.isArray(state)) descend(state, maxDepth);
     return;
@@ -184,39 +161,6 @@ export function compact(members: Json): Json {
   return members;
 }
 
-/** Equal as JSON; the order of members means nothing. */
-export function equalJson(a: unknown, b: unknown): boolean {
-  if (a === b) return true;
-  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
-  if (Array.isArray(a)) return Array.isArray(b) && equalArrays(a, b);
-  return !Array.isArray(b) && equalObjects(a as Record<string, unknown>, b as Record<string, unknown>);
-}
-
-// Without closures: those of a function are allocated at each of its calls, and a state's items are compared one by one.
-
-function equalArrays(a: readonly unknown[], b: readonly unknown[]): boolean {
-  if (a.length !== b.length) return false;
-  for (let i = 0; i < a.length; i++) if (!equalJson(a[i], b[i])) return false;
-  return true;
-}
-
-function equalObjects(a: Record<string, unknown>, b: Record<string, unknown>): boolean {
-  let more = 0;
-  // What `b` inherits under a name equals nothing that JSON can hold.
-  for (const key in a) {
-    if (!equalJson(a[key], b[key])) return false;
-    more++;
-  }
-  for (const _ in b) more--;
-  return more === 0;
-}
-
-/** Counts bytes only where the number of characters does not decide. */
-function utf8Length(text: string, limit: number): number {
-  if (text.length > limit || text.length * 3 <= limit) return text.length;
-  return new TextEncoder().encode(text).length;
-}
-
 function tooLarge(how: string): UserError {
   return new UserError(`The run state ${how}.`, { code: 'json_too_large' });
 }
@@ -225,7 +169,7 @@ function tooDeep(): UserError {
   return tooLarge(`is nested more than ${maxDepth} levels deep`);
 }
 
-function overLimit(maxBytes: number): UserError {
+export function overLimit(maxBytes: number): UserError {
   return tooLarge(`has more than ${maxBytes} bytes. If it is one of yours, pass a higher limit as the option maxBytes`);
 }
 

@@ -8,11 +8,19 @@ import { ToolApprovalItem } from '../state/decisions.ts';
 import { completedBy, invocationOf } from '../state/invocation.ts';
 import type { LedgerEntry } from '../state/ledger.ts';
 import type { AgentGraph } from './agents.ts';
-import type { WaitingFacts } from './items.ts';
-import { ItemReader } from './items.ts';
-import { equalJson, malformed, own } from './json.ts';
-import { locateFirstTurn, readGenerated, readList, readOwnership, sameWaitingItem, survivors } from './ownership.ts';
-import type { SourceList } from './ownership.ts';
+import { own } from './json.ts';
+import { ItemReader } from './read-item.ts';
+import type { WaitingFacts } from './read-item.ts';
+import { equalJson, malformed } from './read-json.ts';
+import {
+  locateFirstTurn,
+  readGenerated,
+  readList,
+  readOwnership,
+  sameWaitingItem,
+  survivors,
+} from './read-ownership.ts';
+import type { SourceList } from './read-ownership.ts';
 import type { Version } from './versions.ts';
 
 /** Everything of a snapshot that is made of items. */

@@ -1,6 +1,8 @@
+import { Agent } from '../agent/agent.ts';
 import type { AnyAgent } from '../agent/agent.ts';
 import { UserError } from '../base/errors.ts';
 import { randomHex } from '../base/ids.ts';
+import { kindOf } from '../base/options.ts';
 import { isObject } from '../base/json.ts';
 import type { AgentInputItem } from '../items/items.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
@@ -11,30 +13,38 @@ import { ownContext } from '../state/copy.ts';
 import { InvocationLedger } from '../state/ledger.ts';
 import type { LedgerEntry } from '../state/ledger.ts';
 import type { StateRecord, Step } from '../state/record.ts';
-import { readAdditions } from './agents-ts.ts';
 import { agentGraph, checkLegacyIdentities } from './agents.ts';
 import type { AgentGraph } from './agents.ts';
-import { decidedCalls } from './approvals.ts';
-import { readContext } from './context-json.ts';
-import type { RestoreContextOptions } from './context-value.ts';
-import { checkElementDepth, compact, malformed, own } from './json.ts';
-import { callHistory, checkRows, readRows, rebuiltRows, unboundCalls, waitingScopes } from './ledger.ts';
-import { readPendingWrite } from './pending-write.ts';
+import { checkElementDepth, compact, own } from './json.ts';
+import { readAdditions } from './read-agents-ts.ts';
+import { decidedCalls } from './read-approvals.ts';
+import { readContext } from './read-context.ts';
+import type { RestoreContextOptions } from './read-context.ts';
 import { readItems } from './read-items.ts';
+import { malformed, parseText } from './read-json.ts';
+import { callHistory, checkRows, readRows, rebuiltRows, unboundCalls, waitingScopes } from './read-ledger.ts';
+import { readPendingWrite } from './read-pending-write.ts';
 import { hasNestedRun, processedOf, readGuardrailResults, readResponses } from './read-results.ts';
+import { readTrace } from './read-trace.ts';
 import { readSandbox } from './sandbox.ts';
-import { readTrace } from './trace.ts';
 import { readVersion } from './versions.ts';
 import type { Version } from './versions.ts';
+
+/** As `readRecord`, from text of at most `maxBytes`. @throws UserError also `json_too_large`, `json_parse` */
+export function readText(agent: AnyAgent, text: string, maxBytes: number, options: RestoreContextOptions): StateRecord {
+  return readRecord(agent, parseText(text, maxBytes), options);
+}
 
 /**
  * Reads a run from JSON that nobody else holds: its wire objects become the record's. Nothing of the text is executed, and
  * no message shows what it holds.
  *
  * @param agent the run's starting agent
- * @throws UserError the codes of STATE §16
+ * @throws TypeError when `agent` is none; UserError the codes of STATE §16
  */
 export function readRecord(agent: AnyAgent, state: unknown, options: RestoreContextOptions): StateRecord {
+  if (!((agent as unknown) instanceof Agent))
+    throw new TypeError(`The first argument of a restore is the run's starting agent, not ${kindOf(agent)}.`);
   const version = readVersion(state);
   const json = state as JsonObject;
   const unrecoverable = readMarker(json, version);

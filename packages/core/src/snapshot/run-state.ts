@@ -1,5 +1,4 @@
-import { Agent } from '../agent/agent.ts';
-import type { AnyAgent } from '../agent/agent.ts';
+import type { Agent, AnyAgent } from '../agent/agent.ts';
 import { brand, internal } from '../base/brand.ts';
 import { defineInspect } from '../base/inspect.ts';
 import { checkOptions, kindOf, kinds } from '../base/options.ts';
@@ -13,7 +12,7 @@ import { nextStepOf } from '../state/next-step.ts';
 import type { NextStep } from '../state/next-step.ts';
 import { publicView } from '../state/public-view.ts';
 import type { StateRecord } from '../state/record.ts';
-import { copyPlain, detach, parseText, stringify } from './json.ts';
+import { copyPlain, detach, stringify } from './json.ts';
 import { replayList } from './replay.ts';
 import { writeRecord } from './write.ts';
 
@@ -101,7 +100,9 @@ export class RunState<out C = unknown, out O = unknown> {
       throw new TypeError(
         `RunState.fromString() takes the text of a state, not ${kindOf(text)}. For parsed JSON there is fromJSON().`,
       );
-    return await restored(agent, parseText(text, options.maxBytes ?? defaultMaxBytes), options);
+    // A quarter of the package reads states, and most programs never do.
+    const { readText } = await import('./read.ts');
+    return stateOf(readText(agent, text, options.maxBytes ?? defaultMaxBytes, options)) as RunState<C, O>;
   }
 
   /**
@@ -115,7 +116,9 @@ export class RunState<out C = unknown, out O = unknown> {
     options: RestoreOptions<NoInfer<C>> = {},
   ): Promise<RunState<C, O>> {
     checkOptions(options, restoreOptions, 'RunState.fromJSON()');
-    return await restored(agent, copyPlain(json, options.maxBytes ?? defaultMaxBytes), options);
+    const copy = copyPlain(json, options.maxBytes ?? defaultMaxBytes);
+    const { readRecord } = await import('./read.ts');
+    return stateOf(readRecord(agent, copy, options)) as RunState<C, O>;
   }
 
   /**
@@ -231,14 +234,6 @@ export function stateOf(record: StateRecord): RunState {
 /** What a state is a view of. @internal */
 export function recordOf(state: RunState): StateRecord {
   return state[internal];
-}
-
-async function restored<C, O>(agent: Agent<C, O>, json: unknown, options: RestoreOptions<C>): Promise<RunState<C, O>> {
-  if (!((agent as unknown) instanceof Agent))
-    throw new TypeError(`The first argument of a restore is the run's starting agent, not ${kindOf(agent)}.`);
-  // A third of the package reads states, and most programs never do.
-  const { readRecord } = await import('./read.ts');
-  return stateOf(readRecord(agent, json, options)) as RunState<C, O>;
 }
 
 /** As `console.log` shows a state: where it stands, without agents, context and contents. */

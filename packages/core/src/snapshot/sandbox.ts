@@ -1,6 +1,6 @@
 import { isObject, setOwn } from '../base/json.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
-import { malformed } from './json.ts';
+import { malformed } from './read-json.ts';
 
 /** Names under which mounts carry what gives access. */
 const secrets: ReadonlySet<string> = new Set([

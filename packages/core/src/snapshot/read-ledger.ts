@@ -1,5 +1,5 @@
 import { UserError } from '../base/errors.ts';
-import { isObject, setOwn } from '../base/json.ts';
+import { isObject } from '../base/json.ts';
 import type { AgentInputItem, RunItem } from '../items/items.ts';
 import { toolNameOf } from '../items/read.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
@@ -12,15 +12,6 @@ import type { InvocationType } from '../state/invocation.ts';
 import type { LedgerEntry } from '../state/ledger.ts';
 import { own } from './json.ts';
 import type { Version } from './versions.ts';
-
-/** `context.tool_invocations`. */
-export function writeLedger(entries: Iterable<LedgerEntry>): JsonObject {
-  const rows: Record<string, JsonObject> = {};
-  for (const { type, callId, approvalScope, fingerprint, executed, completed } of entries) {
-    setOwn(rows, callId, { type, approval_scope: approvalScope, fingerprint, executed, completed });
-  }
-  return rows;
-}
 
 /**
  * The rows as they are written; `undefined` for labels without a ledger, whose rows are rebuilt from history.

@@ -1,0 +1,84 @@
+import { isObject } from '../base/json.ts';
+import { getLogger } from '../base/logger.ts';
+import type { RunItem } from '../items/items.ts';
+import type { JsonObject, JsonValue } from '../items/wire.ts';
+import { lookupKeyOf } from '../state/lookup-key.ts';
+import type { ProcessedFunction, ProcessedResponse, ToolDescriptor } from '../state/record.ts';
+import { compact, own } from './json.ts';
+import type { Json } from './json.ts';
+import { foreignLists } from './processed.ts';
+import { readLookupKey } from './read-item.ts';
+import { malformed } from './read-json.ts';
+
+/** What `last_processed_response` says beside its items. */
+export function readProcessed(json: JsonObject, newItems: readonly RunItem[], bindings: JsonObject): ProcessedResponse {
+  const foreign: Json = {};
+  for (const key of foreignLists) {
+    const list = own(json, key);
+    if (Array.isArray(list) && list.length > 0) foreign[key] = list;
+  }
+  if (Object.keys(bindings).length > 0) foreign['mcp_tool_bindings'] = bindings;
+  foreign['tool_output_guardrail_result_start'] = own(json, 'tool_output_guardrail_result_start') ?? undefined;
+  const toolsUsed = own(json, 'tools_used');
+  return {
+    newItems,
+    toolsUsed: Array.isArray(toolsUsed) ? toolsUsed.filter((name) => typeof name === 'string') : [],
+    functions: readFunctions(own(json, 'functions')),
+    foreign: compact(foreign),
+  };
+}
+
+function readFunctions(json: JsonValue | undefined): ProcessedFunction[] {
+  if (json === undefined) return [];
+  if (!Array.isArray(json)) throw malformed('last_processed_response.functions', 'a list');
+  const functions: ProcessedFunction[] = [];
+  for (const [index, entry] of (json as readonly JsonValue[]).entries()) {
+    const call = isObject(entry) ? own(entry, 'tool_call') : undefined;
+    const tool = isObject(entry) ? readDescriptor(own(entry, 'tool'), call) : undefined;
+    if (!isObject(entry) || !isObject(call) || tool === undefined) {
+      getLogger('run_state').warn('A function call of a run state names no call or no tool and was skipped.');
+      continue;
+    }
+    const nested = own(entry, 'agent_run_state') ?? undefined;
+    if (nested !== undefined && !isObject(nested))
+      throw malformed(`last_processed_response.functions[${index}].agent_run_state`, 'an object');
+    checkNesting(nested, 1);
+    functions.push({ call: call as never, tool, ...(nested !== undefined && { agentRunState: nested }) });
+  }
+  return functions;
+}
+
+/** Old labels have no lookup key; then the call's own names say which tool it meant. */
+function readDescriptor(json: JsonValue | undefined, call: JsonValue | undefined): ToolDescriptor | undefined {
+  if (!isObject(json)) return undefined;
+  const text = (key: string): string | undefined => {
+    const value = own(json, key);
+    return typeof value === 'string' ? value : undefined;
+  };
+  const name = text('name');
+  if (name === undefined) return undefined;
+  const schema = own(json, 'paramsJsonSchema');
+  return compact({
+    name,
+    namespace: text('namespace'),
+    qualifiedName: text('qualifiedName'),
+    lookupKey: readLookupKey(own(json, 'lookupKey')) ?? (isObject(call) ? lookupKeyOf(call as never) : undefined),
+    description: text('description'),
+    paramsJsonSchema: isObject(schema) ? schema : undefined,
+  }) as unknown as ToolDescriptor;
+}
+
+const maxNesting = 16;
+
+/** Paused runs of agent tools inside paused runs of agent tools (STATE-414). */
+function checkNesting(state: JsonObject | undefined, depth: number): void {
+  if (state === undefined) return;
+  if (depth > maxNesting) throw malformed('last_processed_response', `nested at most ${maxNesting} runs deep`);
+  const processed = own(state, 'last_processed_response');
+  const functions = isObject(processed) ? own(processed, 'functions') : undefined;
+  if (!Array.isArray(functions)) return;
+  for (const entry of functions as readonly JsonValue[]) {
+    const nested = isObject(entry) ? own(entry, 'agent_run_state') : undefined;
+    if (isObject(nested)) checkNesting(nested, depth + 1);
+  }
+}
