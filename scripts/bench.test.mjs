@@ -4,31 +4,47 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { root } from './bootstrap.mjs';
 
-test('the bench measures every row of every peer', { timeout: 180_000 }, async () => {
-  const args = [join(root, 'bench/src/main.ts'), '--rounds=1', '--seconds=0', '--json'];
+const all = ['bare', 'ai', '@openai/agents', '@agents/core'];
+const packages = all.slice(1);
+const own = all.slice(3);
+const stores = ['bare', '@agents/core'];
+
+test('the bench measures every row of every peer, and knows what each goal is about', async () => {
+  const args = [join(root, 'bench/src/main.ts'), '--smoke', '--json'];
   const { stdout } = await promisify(execFile)(process.execPath, args);
   const { rows } = JSON.parse(stdout);
-  const all = ['bare', 'ai', '@openai/agents', '@agents/core'];
-  const packages = all.slice(1);
-  const own = all.slice(3);
-  expect(rows.map(({ title, figures }) => [title, Object.keys(figures)])).toEqual([
-    ['one tool call', all],
-    ['5,000 text deltas', all],
-    ['paused run, 10,000 items of input: save', own],
-    ['… of JSON.stringify', own],
-    ['… restore', own],
-    ['… of JSON.parse', own],
-    ['… save of 100,000, of 10,000', own],
-    ['… restore of 100,000, of 10,000', own],
-    ['paused run, 10,000 items of 3,333 turns: save', own],
-    ['… of JSON.stringify', own],
-    ['… the first time', own],
-    ['… restore', own],
-    ['… of JSON.parse', own],
-    ['cold import', packages],
-    ['import: modules', packages],
-    ['import: size', packages],
-    ['import: other packages', packages],
+  expect(rows.map(({ title, figures, goals }) => [title, Object.keys(figures), goals.length])).toEqual([
+    ['one tool call', all, 1],
+    ['… traced, all dropped', all, 2],
+    ['50 turns', all, 1],
+    ['500 turns', all, 1],
+    ['5,000 text deltas', all, 1],
+    ['1,000 runs at once', all, 1],
+    ['… peak of the process', all, 1],
+    ['100 tool calls in a turn', all, 1],
+    ['1,000 tool calls in a turn', own, 1],
+    ['paused run, 10,000 items of input: save', own, 0],
+    ['… of JSON.stringify', own, 1],
+    ['… restore', own, 0],
+    ['… of JSON.parse', own, 1],
+    ['… save of 100,000, of 10,000', own, 1],
+    ['… restore of 100,000, of 10,000', own, 1],
+    ['paused run, 10,000 items of 3,333 turns: save', own, 0],
+    ['… of JSON.stringify', own, 1],
+    ['… the first time', own, 1],
+    ['… restore', own, 0],
+    ['… of JSON.parse', own, 1],
+    ['SQLite session of 2,000 items: append of 2', stores, 1],
+    ['… last 20', stores, 1],
+    ['… append of 2 with an operation id', own, 1],
+    ['… append of 2, synchronous=FULL', stores, 1],
+    ['… append of 2 with an operation id, FULL', own, 1],
+    ['SQLite session of 20,000 items: append of 2', stores, 1],
+    ['… last 20 of these', stores, 1],
+    ['cold import', packages, 1],
+    ['import: modules', packages, 1],
+    ['import: size', packages, 1],
+    ['import: other packages', packages, 1],
   ]);
   for (const { figures } of rows)
     for (const { median } of Object.values(figures)) expect(median).toBeGreaterThanOrEqual(0);

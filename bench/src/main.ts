@@ -1,27 +1,30 @@
 // `pnpm bench`: @agents/core, as built, beside other SDKs on the same task.
-// Each measurement runs in a process of its own, the peers in turn, so that what else the machine does hits all of them.
-import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { parseArgs, promisify } from 'node:util';
-import type { PeerName } from './peers/peer.ts';
+import { parseArgs } from 'node:util';
+import { verdicts } from './goals.ts';
+import { measureAll, smoke } from './processes.ts';
 import { measurements } from './rows.ts';
-import type { Measurement } from './rows.ts';
-import { summary, table, verdict } from './table.ts';
-import type { Measured } from './table.ts';
+import { fileSystem } from './sqlite/file-system.ts';
+import { summary } from './summary.ts';
+import type { Measured } from './summary.ts';
+import { table } from './table.ts';
 
+const names = measurements.map(({ name }) => name);
 const help = `pnpm bench [options]
-  --only <name>   ${measurements.map(({ name }) => name).join(', ')}; may be repeated
+  --only <name>   ${names.join(', ')}; may be repeated
   --rounds <n>    processes per peer (default 5)
   --seconds <s>   warm-up, and measured time, of each process (default 2)
+  --smoke         only whether it works: a hundredth of each size, one round, one process per peer for all
   --json          JSON instead of a table`;
 
 const { values: options } = parseArgs({
   options: {
-    only: { type: 'string', multiple: true, default: measurements.map(({ name }) => name) },
+    only: { type: 'string', multiple: true, default: names },
     rounds: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '2' },
+    smoke: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
@@ -34,41 +37,20 @@ else if (!existsSync(fileURLToPath(import.meta.resolve('@agents/core')))) {
 } else await main();
 
 async function main(): Promise<void> {
-  const all: Measured[] = [];
-  for (const measurement of measurements.filter(({ name }) => options.only.includes(name))) {
-    console.error(`Measuring ${measurement.name}`);
-    all.push(...(await measureAll(measurement)));
-  }
+  const chosen = measurements.filter(({ name }) => options.only.includes(name));
+  const rounds = options.smoke ? 1 : Number(options.rounds);
+  const all = options.smoke
+    ? await smoke(chosen)
+    : await measureAll(chosen, { rounds, seconds: Number(options.seconds) });
   const model = cpus()[0]?.model.trim() ?? 'unknown processor';
-  const machine = `${model}, ${cpus().length} cores, Node ${process.versions.node}`;
-  if (options.json) console.log(JSON.stringify({ machine, rows: all.map(toJson) }, undefined, 2));
-  else console.log(`${machine}; medians of ${options.rounds} processes (least–greatest)\n\n${table(all)}`);
+  const machine = `${model}, ${cpus().length} cores, Node ${process.versions.node}, SQLite files on ${fileSystem()}`;
+  const taken = options.smoke ? 'too small to mean anything' : `medians of ${rounds} processes (least–greatest)`;
+  if (options.json) console.log(JSON.stringify({ machine, rows: all.map((row) => toJson(row, all)) }, undefined, 2));
+  else console.log(`${machine}; ${taken}\n\n${table(all)}`);
 }
 
-async function measureAll(measurement: Measurement): Promise<Measured[]> {
-  const given = new Map<PeerName, number[][]>(measurement.peers.map((peer) => [peer, []]));
-  const rounds = measurement.exact ? 1 : Number(options.rounds);
-  for (let round = 0; round < rounds; round += 1) {
-    for (const [peer, list] of given) list.push(await measure(measurement, peer));
-  }
-  return measurement.rows.map((row, index) => ({
-    row,
-    figures: new Map([...given].map(([peer, list]) => [peer, list.map((figures) => figures[index] ?? Number.NaN)])),
-  }));
-}
-
-async function measure({ name }: Measurement, peer: PeerName): Promise<number[]> {
-  const script = fileURLToPath(new URL('measure.ts', import.meta.url));
-  try {
-    const { stdout } = await promisify(execFile)(process.execPath, [script, name, peer, options.seconds]);
-    return JSON.parse(stdout) as number[];
-  } catch (error) {
-    throw new Error(`Measuring ${name} of ${peer} failed.`, { cause: error });
-  }
-}
-
-function toJson(measured: Measured): object {
-  const { title, unit, goal } = measured.row;
-  const figures = [...measured.figures].map(([peer, all]) => [peer, { ...summary(all), all }]);
-  return { title, unit, figures: Object.fromEntries(figures), goal, reached: verdict(measured)?.reached };
+function toJson(measured: Measured, all: readonly Measured[]): object {
+  const { title, unit } = measured.row;
+  const figures = [...measured.figures].map(([peer, given]) => [peer, { ...summary(given), all: given }]);
+  return { title, unit, figures: Object.fromEntries(figures), goals: verdicts(measured, all) };
 }

@@ -1,9 +1,28 @@
 import type { PeerName } from './peers/peer.ts';
 import { peerNames } from './peers/peer.ts';
 
+export type MeasurementName =
+  | 'tool-call'
+  | 'tool-call-traced'
+  | 'turns-50'
+  | 'turns-500'
+  | 'text-deltas'
+  | 'runs-at-once'
+  | 'calls-100'
+  | 'calls-1000'
+  | 'state-input'
+  | 'state-items'
+  | 'sqlite-normal'
+  | 'sqlite-operation'
+  | 'sqlite-full'
+  | 'sqlite-full-operation'
+  | 'sqlite-long'
+  | 'import'
+  | 'footprint';
+
 /** What one process measures; it gives a figure for each of its rows. */
 export interface Measurement {
-  readonly name: 'tool-call' | 'text-deltas' | 'state-input' | 'state-items' | 'import' | 'footprint';
+  readonly name: MeasurementName;
   readonly peers: readonly PeerName[];
   /** The same figures each time: one process per peer is enough. */
   readonly exact?: true;
@@ -13,63 +32,182 @@ export interface Measurement {
 export interface Row {
   readonly title: string;
   readonly unit: string;
-  readonly goal?: Goal;
+  readonly goals?: readonly Goal[];
 }
 
-/** What the figure of `@agents/core` is to reach: a limit, or a ratio to a peer's figure. */
+/** What the figure of `@agents/core` is to reach: a limit, or a ratio to another figure. */
 export type Goal =
-  | { readonly atMost: number; readonly of?: PeerName }
-  | { readonly atLeast: number; readonly of?: PeerName };
+  | { readonly atMost: number; readonly of?: Reference }
+  | { readonly atLeast: number; readonly of?: Reference };
+
+/** Another figure: that of a peer, that of another row, or both. */
+export interface Reference {
+  /** Default `@agents/core`. */
+  readonly peer?: PeerName;
+  /** Its title. Default: the row with the goal. */
+  readonly row?: string;
+}
 
 const packages: readonly PeerName[] = peerNames.filter((name) => name !== 'bare');
+const own: readonly PeerName[] = ['@agents/core'];
+const stores: readonly PeerName[] = ['bare', '@agents/core'];
 
-export const measurements: readonly Measurement[] = [
+const runs: readonly Measurement[] = [
   {
     name: 'tool-call',
     peers: peerNames,
-    rows: [{ title: 'one tool call', unit: 'µs/run', goal: { atMost: 0.2, of: 'ai' } }],
+    rows: [{ title: 'one tool call', unit: 'µs/run', goals: [{ atMost: 0.2, of: { peer: 'ai' } }] }],
+  },
+  {
+    name: 'tool-call-traced',
+    peers: peerNames,
+    rows: [
+      {
+        title: '… traced, all dropped',
+        unit: 'µs/run',
+        goals: [
+          { atMost: 0.15, of: { peer: 'ai' } },
+          { atMost: 2, of: { row: 'one tool call' } },
+        ],
+      },
+    ],
+  },
+  {
+    name: 'turns-50',
+    peers: peerNames,
+    rows: [{ title: '50 turns', unit: 'µs/turn', goals: [{ atMost: 0.2, of: { peer: 'ai' } }] }],
+  },
+  {
+    name: 'turns-500',
+    peers: peerNames,
+    rows: [{ title: '500 turns', unit: 'µs/turn', goals: [{ atMost: 1.25, of: { row: '50 turns' } }] }],
   },
   {
     name: 'text-deltas',
     peers: peerNames,
-    rows: [{ title: '5,000 text deltas', unit: 'k events/s', goal: { atLeast: 3, of: '@openai/agents' } }],
+    rows: [{ title: '5,000 text deltas', unit: 'k events/s', goals: [{ atLeast: 3, of: { peer: '@openai/agents' } }] }],
   },
   {
+    name: 'runs-at-once',
+    peers: peerNames,
+    rows: [
+      { title: '1,000 runs at once', unit: 'ms', goals: [{ atMost: 0.3, of: { peer: 'ai' } }] },
+      { title: '… peak of the process', unit: 'MiB', goals: [{ atMost: 0.65, of: { peer: 'ai' } }] },
+    ],
+  },
+  {
+    name: 'calls-100',
+    peers: peerNames,
+    rows: [{ title: '100 tool calls in a turn', unit: 'ms/run', goals: [{ atMost: 0.3, of: { peer: 'ai' } }] }],
+  },
+  {
+    name: 'calls-1000',
+    peers: own,
+    rows: [
+      {
+        title: '1,000 tool calls in a turn',
+        unit: 'ms/run',
+        goals: [{ atMost: 12, of: { row: '100 tool calls in a turn' } }],
+      },
+    ],
+  },
+];
+
+const states: readonly Measurement[] = [
+  {
     name: 'state-input',
-    peers: ['@agents/core'],
+    peers: own,
     rows: [
       { title: 'paused run, 10,000 items of input: save', unit: 'ms' },
-      { title: '… of JSON.stringify', unit: '×', goal: { atMost: 1.5 } },
+      { title: '… of JSON.stringify', unit: '×', goals: [{ atMost: 1.5 }] },
       { title: '… restore', unit: 'ms' },
-      { title: '… of JSON.parse', unit: '×', goal: { atMost: 1.5 } },
-      { title: '… save of 100,000, of 10,000', unit: '×', goal: { atMost: 13 } },
-      { title: '… restore of 100,000, of 10,000', unit: '×', goal: { atMost: 13 } },
+      { title: '… of JSON.parse', unit: '×', goals: [{ atMost: 1.5 }] },
+      { title: '… save of 100,000, of 10,000', unit: '×', goals: [{ atMost: 13 }] },
+      { title: '… restore of 100,000, of 10,000', unit: '×', goals: [{ atMost: 13 }] },
     ],
   },
   {
     name: 'state-items',
-    peers: ['@agents/core'],
+    peers: own,
     rows: [
       { title: 'paused run, 10,000 items of 3,333 turns: save', unit: 'ms' },
-      { title: '… of JSON.stringify', unit: '×', goal: { atMost: 1.6 } },
-      { title: '… the first time', unit: '×', goal: { atMost: 2.5 } },
+      { title: '… of JSON.stringify', unit: '×', goals: [{ atMost: 1.6 }] },
+      { title: '… the first time', unit: '×', goals: [{ atMost: 2.5 }] },
       { title: '… restore', unit: 'ms' },
-      { title: '… of JSON.parse', unit: '×', goal: { atMost: 1.6 } },
+      { title: '… of JSON.parse', unit: '×', goals: [{ atMost: 1.6 }] },
+    ],
+  },
+];
+
+const append = 'SQLite session of 2,000 items: append of 2';
+const tail = '… last 20';
+const appendFull = '… append of 2, synchronous=FULL';
+const sessions: readonly Measurement[] = [
+  {
+    name: 'sqlite-normal',
+    peers: stores,
+    rows: [
+      { title: append, unit: 'µs', goals: [{ atMost: 1.7, of: { peer: 'bare' } }] },
+      { title: tail, unit: 'µs', goals: [{ atMost: 2, of: { peer: 'bare' } }] },
     ],
   },
   {
+    name: 'sqlite-operation',
+    peers: own,
+    rows: [
+      {
+        title: '… append of 2 with an operation id',
+        unit: 'µs',
+        goals: [{ atMost: 2.5, of: { peer: 'bare', row: append } }],
+      },
+    ],
+  },
+  {
+    name: 'sqlite-full',
+    peers: stores,
+    rows: [{ title: appendFull, unit: 'µs', goals: [{ atMost: 1.3, of: { peer: 'bare' } }] }],
+  },
+  {
+    name: 'sqlite-full-operation',
+    peers: own,
+    rows: [
+      {
+        title: '… append of 2 with an operation id, FULL',
+        unit: 'µs',
+        goals: [{ atMost: 1.3, of: { peer: 'bare', row: appendFull } }],
+      },
+    ],
+  },
+  {
+    name: 'sqlite-long',
+    peers: stores,
+    rows: [
+      {
+        title: 'SQLite session of 20,000 items: append of 2',
+        unit: 'µs',
+        goals: [{ atMost: 1.25, of: { row: append } }],
+      },
+      { title: '… last 20 of these', unit: 'µs', goals: [{ atMost: 1.25, of: { row: tail } }] },
+    ],
+  },
+];
+
+const imports: readonly Measurement[] = [
+  {
     name: 'import',
     peers: packages,
-    rows: [{ title: 'cold import', unit: 'ms', goal: { atMost: 0.2, of: 'ai' } }],
+    rows: [{ title: 'cold import', unit: 'ms', goals: [{ atMost: 0.2, of: { peer: 'ai' } }] }],
   },
   {
     name: 'footprint',
     peers: packages,
     exact: true,
     rows: [
-      { title: 'import: modules', unit: '', goal: { atMost: 20 } },
-      { title: 'import: size', unit: 'KiB', goal: { atMost: 450 } },
-      { title: 'import: other packages', unit: '', goal: { atMost: 0 } },
+      { title: 'import: modules', unit: '', goals: [{ atMost: 20 }] },
+      { title: 'import: size', unit: 'KiB', goals: [{ atMost: 450 }] },
+      { title: 'import: other packages', unit: '', goals: [{ atMost: 0 }] },
     ],
   },
 ];
+
+export const measurements: readonly Measurement[] = [...runs, ...states, ...sessions, ...imports];

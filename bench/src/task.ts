@@ -1,6 +1,16 @@
 import { z } from 'zod';
 
-/** The tool of the task: its name, what it says of itself, its arguments, its work. */
+/** What a model does in a run: in each of its turns it calls the tool, then it answers. */
+export interface Script {
+  readonly turns: number;
+  /** Of the tool, in each turn. */
+  readonly calls: number;
+  /** How long the model takes. Default: no time at all. */
+  readonly latencyMs?: number;
+  /** Default `false`. */
+  readonly traced?: boolean;
+}
+
 export const toolName = 'get_weather';
 export const description = 'Tells the weather of a city.';
 export const parameters: z.ZodObject<{ city: z.ZodString }> = z.object({ city: z.string() });
@@ -10,18 +20,21 @@ export function weather({ city }: { city: string }): string {
 
 export const instructions = 'Answer with the weather.';
 export const question = 'What is the weather in Oslo?';
-
-/** What the model answers: first the call, then the text. */
 export const toolArguments = '{"city":"Oslo"}';
 export const answer = 'It is 7 °C in Oslo.';
 export const tokens = { input: 20, output: 10 };
 
-/** The streamed answer, in the pieces in which it comes. */
-export const pieces: readonly string[] = Array.from({ length: 5_000 }, (_, index) => `word${index} `);
-export const longAnswer: string = pieces.join('');
+/** Unique in a run. */
+export function callIds(turn: number, { calls }: Script): string[] {
+  return Array.from({ length: calls }, (_, index) => `call_${turn}_${index}`);
+}
 
-/** Tells a model that is called twice a run which of its calls this is. */
-export function firstOfTwo(): () => boolean {
-  let calls = 0;
-  return () => calls++ % 2 === 0;
+/** A streamed answer in the pieces in which it comes. */
+export function textPieces(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `word${index} `);
+}
+
+/** For what a measurement has no use for. */
+export function notMeasured(): never {
+  throw new Error('Not part of this measurement.');
 }

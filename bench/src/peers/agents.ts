@@ -1,22 +1,10 @@
+import { setTimeout } from 'node:timers/promises';
 import type { Peer } from './peer.ts';
-import { Agent, run, runStreamed, setTracingDisabled, tool, toUsage } from '@agents/core';
+import { Agent, run, runStreamed, setTraceProcessors, setTracingDisabled, tool, toUsage } from '@agents/core';
 import type { Model, ResponseOutputItem, ResponseStreamEvent } from '@agents/core';
-import {
-  answer,
-  description,
-  firstOfTwo,
-  instructions,
-  longAnswer,
-  parameters,
-  pieces,
-  question,
-  tokens,
-  toolArguments,
-  toolName,
-  weather,
-} from '../task.ts';
-
-setTracingDisabled(true);
+import { answer, callIds, notMeasured, question, tokens, toolArguments, toolName } from '../task.ts';
+import { agentOptions, toolOptions } from './options.ts';
+import type { Script } from '../task.ts';
 
 const counts = { input_tokens: tokens.input, output_tokens: tokens.output, total_tokens: tokens.input + tokens.output };
 const usage = toUsage(counts);
@@ -31,37 +19,26 @@ function message(text: string): ResponseOutputItem {
   };
 }
 
-function scriptedModel(): Model {
-  const isFirst = firstOfTwo();
+function call(call_id: string): ResponseOutputItem {
+  return { type: 'function_call', call_id, name: toolName, arguments: toolArguments, status: 'completed' };
+}
+
+function scriptedModel(script: Script): Model {
   return {
-    async getResponse() {
-      return {
-        usage,
-        output: [
-          isFirst()
-            ? {
-                type: 'function_call',
-                call_id: 'call_1',
-                name: toolName,
-                arguments: toolArguments,
-                status: 'completed',
-              }
-            : message(answer),
-        ],
-      };
+    async getResponse({ input }) {
+      if (script.latencyMs !== undefined) await setTimeout(script.latencyMs);
+      const turn = (input.length - 1) / (2 * script.calls);
+      return { usage, output: turn < script.turns ? callIds(turn, script).map(call) : [message(answer)] };
     },
-    streamResponse() {
-      throw new Error('Not part of this measurement.');
-    },
+    streamResponse: notMeasured,
   };
 }
 
-function streamedModel(): Model {
-  const done = { id: 'resp_1', object: 'response', status: 'completed', output: [message(longAnswer)], usage: counts };
+function streamedModel(pieces: readonly string[]): Model {
+  const output = [message(pieces.join(''))];
+  const done = { id: 'resp_1', object: 'response', status: 'completed', output, usage: counts };
   return {
-    getResponse() {
-      throw new Error('Not part of this measurement.');
-    },
+    getResponse: notMeasured,
     async *streamResponse() {
       const logprobs: never[] = [];
       let sequence_number = 0;
@@ -82,14 +59,19 @@ function streamedModel(): Model {
   };
 }
 
+const drop = (): void => undefined;
+setTraceProcessors([{ onTraceStart: drop, onTraceEnd: drop, onSpanStart: drop, onSpanEnd: drop }]);
+
 export const peer: Peer = {
-  oneToolCall() {
-    const weatherTool = tool({ name: toolName, description, parameters, execute: weather });
-    const agent = new Agent({ name: 'Weather', instructions, model: scriptedModel(), tools: [weatherTool] });
-    return async () => (await run(agent, question)).finalOutput ?? '';
+  scripted(script) {
+    setTracingDisabled(script.traced !== true);
+    const agent = new Agent({ ...agentOptions, model: scriptedModel(script), tools: [tool(toolOptions)] });
+    const maxTurns = script.turns + 1;
+    return async () => (await run(agent, question, { maxTurns })).finalOutput ?? '';
   },
-  textDeltas() {
-    const agent = new Agent({ name: 'Weather', instructions, model: streamedModel() });
+  streamed(pieces) {
+    setTracingDisabled(true);
+    const agent = new Agent({ ...agentOptions, model: streamedModel(pieces) });
     return async () => {
       let read = 0;
       for await (const event of runStreamed(agent, question)) {

@@ -1,19 +1,21 @@
+import { setTimeout } from 'node:timers/promises';
 import type { Peer } from './peer.ts';
 import { generateText, isStepCount, streamText, tool } from 'ai';
-import type { LanguageModel } from 'ai';
+import type { LanguageModel, Telemetry } from 'ai';
 import {
   answer,
+  callIds,
   description,
-  firstOfTwo,
   instructions,
+  notMeasured,
   parameters,
-  pieces,
   question,
   tokens,
   toolArguments,
   toolName,
   weather,
 } from '../task.ts';
+import type { Script } from '../task.ts';
 
 type Model = Extract<LanguageModel, { specificationVersion: 'v4' }>;
 type Answer = Awaited<ReturnType<Model['doGenerate']>>;
@@ -25,27 +27,31 @@ const usage: Answer['usage'] = {
 };
 
 function model(parts: Partial<Pick<Model, 'doGenerate' | 'doStream'>>): Model {
-  const missing = (): never => {
-    throw new Error('Not part of this measurement.');
-  };
   return {
     specificationVersion: 'v4',
     provider: 'bench',
     modelId: 'bench',
     supportedUrls: {},
-    doGenerate: missing,
-    doStream: missing,
+    doGenerate: notMeasured,
+    doStream: notMeasured,
     ...parts,
   };
 }
 
-function scriptedModel(): Model {
-  const isFirst = firstOfTwo();
+function scriptedModel(script: Script): Model {
   return model({
-    async doGenerate() {
-      return isFirst()
+    async doGenerate({ prompt }) {
+      if (script.latencyMs !== undefined) await setTimeout(script.latencyMs);
+      // Beside instructions and question: for each turn one message with all calls, and one with all outputs.
+      const turn = (prompt.length - 2) / 2;
+      return turn < script.turns
         ? {
-            content: [{ type: 'tool-call', toolCallId: 'call_1', toolName, input: toolArguments }],
+            content: callIds(turn, script).map((toolCallId) => ({
+              type: 'tool-call',
+              toolCallId,
+              toolName,
+              input: toolArguments,
+            })),
             finishReason: { unified: 'tool-calls', raw: undefined },
             usage,
             warnings: [],
@@ -60,7 +66,7 @@ function scriptedModel(): Model {
   });
 }
 
-function streamedModel(): Model {
+function streamedModel(pieces: readonly string[]): Model {
   return model({
     async doStream() {
       const stream = new ReadableStream<StreamPart>({
@@ -78,18 +84,36 @@ function streamedModel(): Model {
   });
 }
 
+const drop = (): void => undefined;
+/** The events of what would be spans: of the run, its steps, its calls of models and tools. */
+const dropping: Telemetry = {
+  onStart: drop,
+  onStepStart: drop,
+  onLanguageModelCallStart: drop,
+  onLanguageModelCallEnd: drop,
+  onToolExecutionStart: drop,
+  onToolExecutionEnd: drop,
+  onStepEnd: drop,
+  onEnd: drop,
+};
+
 export const peer: Peer = {
-  oneToolCall() {
-    const scripted = scriptedModel();
-    const tools = { [toolName]: tool({ description, inputSchema: parameters, execute: weather }) };
-    const stopWhen = isStepCount(10);
-    return async () => (await generateText({ model: scripted, instructions, prompt: question, tools, stopWhen })).text;
+  scripted(script) {
+    const options = {
+      model: scriptedModel(script),
+      instructions,
+      prompt: question,
+      tools: { [toolName]: tool({ description, inputSchema: parameters, execute: weather }) },
+      stopWhen: isStepCount(script.turns + 1),
+      telemetry: script.traced ? { integrations: dropping } : { isEnabled: false },
+    };
+    return async () => (await generateText(options)).text;
   },
-  textDeltas() {
-    const streamed = streamedModel();
+  streamed(pieces) {
+    const streamed = streamedModel(pieces);
     return async () => {
       let read = 0;
-      const result = streamText({ model: streamed, instructions, prompt: question });
+      const result = streamText({ model: streamed, instructions, prompt: question, telemetry: { isEnabled: false } });
       for await (const part of result.fullStream) if (part.type === 'text-delta') read += 1;
       return read;
     };

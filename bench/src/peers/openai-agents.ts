@@ -1,73 +1,68 @@
+import { setTimeout } from 'node:timers/promises';
 import type { Peer } from './peer.ts';
-import { Agent, run, setTracingDisabled, tool, Usage } from '@openai/agents';
-import type { Model, ModelResponse } from '@openai/agents';
-import {
-  answer,
-  description,
-  firstOfTwo,
-  instructions,
-  longAnswer,
-  parameters,
-  pieces,
-  question,
-  tokens,
-  toolArguments,
-  toolName,
-  weather,
-} from '../task.ts';
+import { Agent, run, setTraceProcessors, setTracingDisabled, tool, Usage } from '@openai/agents';
+import type { Model, ModelResponse, TracingProcessor } from '@openai/agents';
+import { answer, callIds, notMeasured, question, tokens, toolArguments, toolName } from '../task.ts';
+import { agentOptions, toolOptions } from './options.ts';
+import type { Script } from '../task.ts';
 
-setTracingDisabled(true);
+type Output = ModelResponse['output'][number];
 
 const counts = { inputTokens: tokens.input, outputTokens: tokens.output, totalTokens: tokens.input + tokens.output };
 const usage = new Usage(counts);
 
-function message(text: string): ModelResponse['output'][number] {
+function message(text: string): Output {
   return { type: 'message', role: 'assistant', status: 'completed', content: [{ type: 'output_text', text }] };
 }
 
-function scriptedModel(): Model {
-  const isFirst = firstOfTwo();
+function call(callId: string): Output {
+  return { type: 'function_call', callId, name: toolName, arguments: toolArguments, status: 'completed' };
+}
+
+function scriptedModel(script: Script): Model {
   return {
-    async getResponse() {
-      return {
-        usage,
-        output: [
-          isFirst()
-            ? { type: 'function_call', callId: 'call_1', name: toolName, arguments: toolArguments, status: 'completed' }
-            : message(answer),
-        ],
-      };
+    async getResponse({ input }) {
+      if (script.latencyMs !== undefined) await setTimeout(script.latencyMs);
+      const turn = (input.length - 1) / (2 * script.calls);
+      return { usage, output: turn < script.turns ? callIds(turn, script).map(call) : [message(answer)] };
     },
-    getStreamedResponse() {
-      throw new Error('Not part of this measurement.');
-    },
+    getStreamedResponse: notMeasured,
   };
 }
 
-function streamedModel(): Model {
+function streamedModel(pieces: readonly string[]): Model {
+  const done = { id: 'resp_1', usage: counts, output: [message(pieces.join(''))] as never };
   return {
-    getResponse() {
-      throw new Error('Not part of this measurement.');
-    },
+    getResponse: notMeasured,
     async *getStreamedResponse() {
       yield { type: 'response_started' };
       for (const delta of pieces) yield { type: 'output_text_delta', delta };
-      yield {
-        type: 'response_done',
-        response: { id: 'resp_1', usage: counts, output: [message(longAnswer)] as never },
-      };
+      yield { type: 'response_done', response: done };
     },
   };
 }
 
+const drop = async (): Promise<void> => undefined;
+const dropping: TracingProcessor = {
+  onTraceStart: drop,
+  onTraceEnd: drop,
+  onSpanStart: drop,
+  onSpanEnd: drop,
+  shutdown: drop,
+  forceFlush: drop,
+};
+setTraceProcessors([dropping]);
+
 export const peer: Peer = {
-  oneToolCall() {
-    const weatherTool = tool({ name: toolName, description, parameters, execute: weather });
-    const agent = new Agent({ name: 'Weather', instructions, model: scriptedModel(), tools: [weatherTool] });
-    return async () => (await run(agent, question)).finalOutput ?? '';
+  scripted(script) {
+    setTracingDisabled(script.traced !== true);
+    const agent = new Agent({ ...agentOptions, model: scriptedModel(script), tools: [tool(toolOptions)] });
+    const maxTurns = script.turns + 1;
+    return async () => (await run(agent, question, { maxTurns })).finalOutput ?? '';
   },
-  textDeltas() {
-    const agent = new Agent({ name: 'Weather', instructions, model: streamedModel() });
+  streamed(pieces) {
+    setTracingDisabled(true);
+    const agent = new Agent({ ...agentOptions, model: streamedModel(pieces) });
     return async () => {
       let read = 0;
       const stream = await run(agent, question, { stream: true });

@@ -1,9 +1,11 @@
+import type { Script } from '../task.ts';
+
 /** What every peer can do. Each gets the same task from `task.ts`, and its own model that answers it without a network. */
 export interface Peer {
-  /** Makes a run in which the model calls the tool once, then answers; a run gives the final text. */
-  oneToolCall(): () => Promise<string>;
-  /** Makes a streamed run whose answer comes in the task's pieces; a run gives how many of them its reader got. */
-  textDeltas(): () => Promise<number>;
+  /** Makes a run that follows the script; it gives the final text. A traced one reports to somebody who drops everything. */
+  scripted(script: Script): () => Promise<string>;
+  /** Makes a streamed run whose answer comes in these pieces; it gives how many of them its reader got. */
+  streamed(pieces: readonly string[]): () => Promise<number>;
 }
 
 export const peerNames = ['bare', 'ai', '@openai/agents', '@agents/core'] as const;

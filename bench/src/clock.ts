@@ -1,0 +1,38 @@
+import { setImmediate } from 'node:timers/promises';
+
+/** CPU time of the main thread: what a measurement takes on an idle machine, whatever else this one does. */
+export function cpuMs(): number {
+  // Linux brings the clock of a thread up to date at each tick, 4 ms, and when it is asked for that of the process.
+  process.cpuUsage();
+  // Before Node 23.9 only the process has a clock.
+  const { user, system } = process.threadCpuUsage?.() ?? process.cpuUsage();
+  return (user + system) / 1000;
+}
+
+/** Mean time of runs one after another, after a warm-up of the same length. At least one run each. */
+export async function msPerRun(run: () => Promise<unknown>, ms: number): Promise<number> {
+  await spend(run, ms);
+  return await spend(run, ms);
+}
+
+/** Every 10 ms the event loop has a turn, so that timers and finalizers get to run; it costs nothing beside the runs. */
+async function spend(run: () => Promise<unknown>, ms: number): Promise<number> {
+  const start = cpuMs();
+  let runs = 0;
+  do {
+    const sliceEnd = performance.now() + Math.min(10, ms);
+    do {
+      await run();
+      runs += 1;
+    } while (performance.now() < sliceEnd);
+    await setImmediate();
+  } while (cpuMs() - start < ms);
+  return (cpuMs() - start) / runs;
+}
+
+export function median(figures: readonly number[]): number {
+  const sorted = figures.toSorted((a, b) => a - b);
+  const at = (index: number): number => sorted[index] ?? Number.NaN;
+  const middle = (sorted.length - 1) / 2;
+  return (at(Math.floor(middle)) + at(Math.ceil(middle))) / 2;
+}

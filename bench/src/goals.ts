@@ -1,0 +1,41 @@
+import { median } from './clock.ts';
+import type { Goal, Reference, Row } from './rows.ts';
+import { round } from './summary.ts';
+import type { Measured } from './summary.ts';
+
+export interface Verdict {
+  /** What the goal is about: the figure of `@agents/core`, or its ratio to another. */
+  readonly figure: number;
+  readonly reached: boolean;
+  readonly text: string;
+}
+
+/** One for each goal of the row whose other figure, if it is about one, was measured too. */
+export function verdicts({ row, figures }: Measured, all: readonly Measured[]): Verdict[] {
+  const own = median(figures.get('@agents/core') ?? []);
+  return (row.goals ?? []).flatMap((goal) => {
+    const other = goal.of === undefined ? 1 : figureOf(goal.of, row, all);
+    return other === undefined ? [] : [verdict(goal, own / other)];
+  });
+}
+
+function figureOf(
+  { peer = '@agents/core', row: title }: Reference,
+  row: Row,
+  all: readonly Measured[],
+): number | undefined {
+  const figures = all.find((other) => other.row.title === (title ?? row.title))?.figures.get(peer);
+  return figures && median(figures);
+}
+
+function verdict(goal: Goal, figure: number): Verdict {
+  const reached = 'atMost' in goal ? figure <= goal.atMost : figure >= goal.atLeast;
+  const limit = 'atMost' in goal ? `≤ ${goal.atMost}` : `≥ ${goal.atLeast}`;
+  const of = goal.of === undefined ? '' : ` of ${nameOf(goal.of)}`;
+  return { figure, reached, text: `${round(figure)}${of}, to be ${limit}${reached ? '' : ': missed'}` };
+}
+
+/** Which of a peer's rows a figure is beside is plain from the row that has the goal. */
+function nameOf({ peer, row }: Reference): string {
+  return peer ?? `its own ${row?.replace(/^… /u, '')}`;
+}
