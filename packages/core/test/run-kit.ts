@@ -4,8 +4,13 @@ import type { Session } from '../src/sessions/contract.ts';
 import type { RunStreamEvent } from '../src/run/events.ts';
 import type { RunResult, RunResultStreaming } from '../src/run/result.ts';
 import * as z from 'zod';
+import { Agent } from '../src/agent/agent.ts';
 import { tool } from '../src/agent/tool.ts';
 import type { FunctionTool } from '../src/agent/tool.ts';
+import { configureLogging } from '../src/base/logger.ts';
+import type { LoggingOptions, LogRecord } from '../src/base/logger.ts';
+import { ScriptedModel } from '../src/testing/scripted-model.ts';
+import type { ModelStep } from '../src/testing/script.ts';
 
 /** What the tests of runs have in common. */
 
@@ -27,6 +32,18 @@ export function effectTool(
       return options.result ? options.result(id) : `${name} ok`;
     },
   });
+}
+
+/** An agent with the free tool `t` and the gated tool `g`. */
+export function freeAndGated(model: ScriptedModel): Agent {
+  const tools = [effectTool('t', []), effectTool('g', [], { needsApproval: true })];
+  return new Agent({ name: 'A', model, tools });
+}
+
+/** The same, and the model that answers with these steps. */
+export function scriptedDesk(...steps: readonly ModelStep[]): { agent: Agent; model: ScriptedModel } {
+  const model = new ScriptedModel(steps);
+  return { agent: freeAndGated(model), model };
 }
 
 /** A step of a script that answers with these very items, of any kind. Calls need ids of their own. */
@@ -76,6 +93,23 @@ export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   );
   if (outcome.resolved) throw new Error('The promise was resolved.');
   return outcome.error;
+}
+
+/** What `work` throws at once; what throws nothing fails the test. */
+export function thrown(work: () => unknown): unknown {
+  try {
+    work();
+  } catch (error) {
+    return error;
+  }
+  throw new Error('Nothing was thrown.');
+}
+
+/** Lines of the log from here on, as loud as the options say; nothing reaches the console. */
+export function logged(options: LoggingOptions = {}): LogRecord[] {
+  const records: LogRecord[] = [];
+  configureLogging({ sink: (record) => void records.push(record), ...options });
+  return records;
 }
 
 /** Lets everything run that is ready to. */

@@ -44,32 +44,37 @@ it('counts 0 and false of the override as given [MODEL-206]', () => {
   expect(mergeSettings(base, given)).toEqual({ ...given, timeoutMs: 5 });
 });
 
+/** Members that traces have, too. */
+const unsetOfTraces = {
+  temperature: null,
+  top_p: null,
+  frequency_penalty: null,
+  presence_penalty: null,
+  tool_choice: null,
+  parallel_tool_calls: null,
+  truncation: null,
+  max_tokens: null,
+  reasoning: null,
+  verbosity: null,
+  metadata: null,
+  store: null,
+  prompt_cache_retention: null,
+  include_usage: null,
+  response_include: null,
+  top_logprobs: null,
+  retry: null,
+  context_management: null,
+  prompt_cache_options: null,
+  timeout: null,
+};
+
 describe('settingsToJSON', () => {
   const unset = {
-    temperature: null,
-    top_p: null,
-    frequency_penalty: null,
-    presence_penalty: null,
-    tool_choice: null,
-    parallel_tool_calls: null,
-    truncation: null,
-    max_tokens: null,
-    reasoning: null,
-    verbosity: null,
-    metadata: null,
-    store: null,
-    prompt_cache_retention: null,
-    include_usage: null,
-    response_include: null,
-    top_logprobs: null,
+    ...unsetOfTraces,
     extra_query: null,
     extra_body: null,
     extra_headers: null,
     extra_args: null,
-    retry: null,
-    context_management: null,
-    prompt_cache_options: null,
-    timeout: null,
     preserve_raw_usage: null,
   };
 
@@ -113,25 +118,9 @@ describe('settingsToTrace', () => {
 
   it('has the traceable members alone, null where unset, and nothing of extra [MODEL-209]', () => {
     expect(settingsToTrace(settings, true)).toEqual({
+      ...unsetOfTraces,
       temperature: 0,
-      top_p: null,
-      frequency_penalty: null,
-      presence_penalty: null,
-      tool_choice: null,
-      parallel_tool_calls: null,
-      truncation: null,
-      max_tokens: null,
-      reasoning: null,
-      verbosity: null,
       metadata: { secret: 'x' },
-      store: null,
-      prompt_cache_retention: null,
-      include_usage: null,
-      response_include: null,
-      top_logprobs: null,
-      retry: null,
-      context_management: null,
-      prompt_cache_options: null,
       timeout: 2.5,
     });
   });

@@ -1,6 +1,4 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { configureLogging } from '../base/logger.ts';
-import type { LogRecord } from '../base/logger.ts';
 import { getLogger } from '../base/logger.ts';
 import type { ModelSettings } from '../models/model.ts';
 import { resetDefaults } from '../testing/defaults.ts';
@@ -8,18 +6,13 @@ import { FakeOpenAI } from '../testing/fake-openai.ts';
 import { modelRequest } from '../testing/request.ts';
 import { OpenAIProvider, OpenAIResponsesModel } from './index.ts';
 import { clientLog } from './client-log.ts';
+import { logged } from '../../test/run-kit.ts';
 
 afterEach(() => {
   vi.unstubAllEnvs();
   vi.restoreAllMocks();
   resetDefaults();
 });
-
-function logged(dontLogModelData = true): LogRecord[] {
-  const records: LogRecord[] = [];
-  configureLogging({ level: 'debug', dontLogModelData, sink: (record) => void records.push(record) });
-  return records;
-}
 
 describe('the environment', () => {
   it('gives key, organization, project, base URL and model where nothing else does [MODEL-304]', async () => {
@@ -66,7 +59,7 @@ describe('lines of a client that we made', () => {
     const fake = new FakeOpenAI({ steps: ['secret answer'] });
     await using server = await fake.listen();
     fake.inject({ kind: 'malformed', afterEvents: 2 });
-    const records = logged();
+    const records = logged({ level: 'debug', dontLogModelData: true });
     const model = await new OpenAIProvider({ baseURL: server.baseURL, apiKey: 'test' }).getModel('m');
     const reading = (async () => {
       for await (const _ of model.streamResponse(modelRequest()));
@@ -85,7 +78,7 @@ describe('lines of a client that we made', () => {
   });
 
   it('have their text where logs may have model data; what the client says of requests is left to the models', () => {
-    const records = logged(false);
+    const records = logged({ level: 'debug', dontLogModelData: false });
     clientLog.error('Could not parse', 'chunk');
     clientLog.warn('OPENAI_LOG was set to "x"');
     clientLog.info();
@@ -102,7 +95,7 @@ describe('settings that the Responses API does not have', () => {
 
   it('are left out with one warning for each, and nothing is sent in their place [MODEL-212]', async () => {
     const fake = new FakeOpenAI();
-    const records = logged();
+    const records = logged({ level: 'debug', dontLogModelData: true });
     const model = new OpenAIResponsesModel('m', { client: await fake.client() });
     for (let i = 0; i < 2; i += 1) {
       await model.getResponse(modelRequest({ modelSettings: settings }));
@@ -123,7 +116,7 @@ describe('settings that the Responses API does not have', () => {
 
   it('are told once by all models of a provider, which runs ask for anew in each turn [MODEL-212]', async () => {
     const fake = new FakeOpenAI();
-    const records = logged();
+    const records = logged({ level: 'debug', dontLogModelData: true });
     const provider = new OpenAIProvider({ client: await fake.client() });
     for (const name of ['a', 'a', 'b'])
       await (await provider.getModel(name)).getResponse(modelRequest({ modelSettings: { presencePenalty: 1 } }));

@@ -1,19 +1,13 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { Agent, configureLogging, MemorySession, RunState, tool, UserError } from '../index.ts';
-import type { AgentInputItem, AgentOptions, Decision, LogRecord, OnApproval, RunOptions, RunResult } from '../index.ts';
+import { Agent, MemorySession, RunState, tool, UserError } from '../index.ts';
+import type { AgentInputItem, AgentOptions, Decision, OnApproval, RunOptions, RunResult } from '../index.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { bothForms } from '../testing/forms.ts';
 import { ScriptedModel, toolCall } from '../testing/index.ts';
 import type { ModelStep } from '../testing/index.ts';
-import { effectTool, kindsOf, PlainSession, rejection } from '../../test/run-kit.ts';
+import { effectTool, kindsOf, logged, PlainSession, rejection } from '../../test/run-kit.ts';
 
 afterEach(() => resetDefaults());
-
-function logged(): LogRecord[] {
-  const records: LogRecord[] = [];
-  configureLogging({ sink: (record) => void records.push(record) });
-  return records;
-}
 
 function desk(steps: readonly ModelStep[], options: Partial<AgentOptions> = {}) {
   const effects: string[] = [];

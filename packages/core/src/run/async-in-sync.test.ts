@@ -13,12 +13,12 @@ import {
   tool,
   UserError,
 } from '../index.ts';
-import type { LogRecord, Model, Span, TraceProcessor } from '../index.ts';
+import type { Model, Span, TraceProcessor } from '../index.ts';
 import { BatchTraceProcessor, ConsoleTraceProcessor, configureTracing, registerSpanType } from '../tracing.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { bothForms } from '../testing/forms.ts';
 import { ScriptedModel, toolCall } from '../testing/index.ts';
-import { effectTool, idle, rejection, resultOf, unhandledDuring } from '../../test/run-kit.ts';
+import { effectTool, idle, logged, rejection, resultOf, unhandledDuring } from '../../test/run-kit.ts';
 
 afterEach(() => resetDefaults());
 
@@ -27,12 +27,6 @@ const later = (async () => {
   await idle(1);
   throw new Error('later');
 }) as () => never;
-
-function logged(): LogRecord[] {
-  const records: LogRecord[] = [];
-  configureLogging({ sink: (record) => void records.push(record) });
-  return records;
-}
 
 const desk = (): Agent =>
   new Agent({

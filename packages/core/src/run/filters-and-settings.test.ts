@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import {
   Agent,
-  configureLogging,
   createTrace,
   run,
   RunContext,
@@ -16,7 +15,6 @@ import {
 import type {
   AgentInputItem,
   CallModelInputFilter,
-  LogRecord,
   Model,
   ModelProvider,
   ModelSettings,
@@ -26,7 +24,7 @@ import { resetDefaults } from '../testing/defaults.ts';
 import { bothForms } from '../testing/forms.ts';
 import { InMemoryTraceProcessor, ScriptedModel, text, toolCall } from '../testing/index.ts';
 import type { ModelStep } from '../testing/index.ts';
-import { effectTool, idle, kindsOf, PlainSession, rejection, user } from '../../test/run-kit.ts';
+import { effectTool, idle, kindsOf, logged, PlainSession, rejection, scriptedDesk, user } from '../../test/run-kit.ts';
 import { symmetry } from '../../test/symmetry.ts';
 
 afterEach(() => {
@@ -35,23 +33,11 @@ afterEach(() => {
   resetDefaults();
 });
 
-function logged(): LogRecord[] {
-  const records: LogRecord[] = [];
-  configureLogging({ sink: (record) => void records.push(record) });
-  return records;
-}
-
-const desk = (...steps: ModelStep[]): { agent: Agent; model: ScriptedModel } => {
-  const model = new ScriptedModel(steps);
-  const tools = [effectTool('t', []), effectTool('g', [], { needsApproval: true })];
-  return { agent: new Agent({ name: 'A', model, tools }), model };
-};
-
 bothForms((runForm, form) => {
   describe(`the input filter (${form})`, () => {
     it('is asked once per turn, just before onLlmStart, also in a resumed run [RUN-221, RUN-1418]', async () => {
       const log: string[] = [];
-      const { agent, model } = desk(toolCall('t'), toolCall('g'), 'done');
+      const { agent, model } = scriptedDesk(toolCall('t'), toolCall('g'), 'done');
       const contexts = new Set<unknown>();
       const options: RunOptions = {
         callModelInputFilter: async ({ modelData, agent: asked, context }) => {
@@ -78,7 +64,7 @@ bothForms((runForm, form) => {
     });
 
     it('counts by what it returns alone; what it does to its list changes nothing else [RUN-221, RUN-223, RUN-004]', async () => {
-      const { agent, model } = desk(toolCall('t'), 'done');
+      const { agent, model } = scriptedDesk(toolCall('t'), 'done');
       const result = await runForm(agent, 'go', {
         callModelInputFilter: ({ modelData }) => {
           const kept = modelData.input.slice(0, 1);
@@ -121,7 +107,7 @@ describe('the input filter', () => {
   });
 
   it('has its list without repeats: the newest content at the first place of a call, at the last of an output [RUN-224]', async () => {
-    const { agent, model } = desk('done');
+    const { agent, model } = scriptedDesk('done');
     const call = (args: string) =>
       ({ type: 'function_call', call_id: 'c', name: 't', arguments: args }) as AgentInputItem;
     const output = (said: string) => ({ type: 'function_call_output', call_id: 'c', output: said }) as AgentInputItem;
@@ -158,7 +144,7 @@ describe('the input filter', () => {
       const recorder = new InMemoryTraceProcessor();
       setTraceProcessors([recorder]);
       const own = new Error('secret of the filter');
-      const { agent, model } = desk('x');
+      const { agent, model } = scriptedDesk('x');
       const error = await rejection(
         run(agent, 'go', { callModelInputFilter: () => Promise.reject(own), traceIncludeSensitiveData: sensitive }),
       );
@@ -173,7 +159,7 @@ describe('the input filter', () => {
 
 describe('options', () => {
   it('of a call win over those of the runner; undefined is not given; objects of settings merge per member [RUN-103]', async () => {
-    const { agent, model } = desk('one', 'two', 'three');
+    const { agent, model } = scriptedDesk('one', 'two', 'three');
     const seen: unknown[] = [];
     const session = new PlainSession('s', [user('1'), user('2'), user('3')]);
     const runner = new Runner({
@@ -209,7 +195,7 @@ describe('options', () => {
   });
 
   it('that are not known, or hold something else, are refused by name before anything starts [RUN-217, RUN-104, RUN-212, RUN-211]', async () => {
-    const { agent, model } = desk('x');
+    const { agent, model } = scriptedDesk('x');
     const wrong: Record<string, unknown>[] = [
       { onApproval: 'yes' },
       { sessionConcurrency: 'detect' },
@@ -337,7 +323,7 @@ describe('the session`s history', () => {
   it('is limited and combined once, when it is loaded; a resume does neither [RUN-215, RUN-114, RUN-1601]', async () => {
     const session = new PlainSession('s', [user('1'), user('2')]);
     const seen: string[] = [];
-    const { agent, model } = desk(toolCall('g'), 'done');
+    const { agent, model } = scriptedDesk(toolCall('g'), 'done');
     const options: RunOptions = {
       session,
       sessionSettings: { limit: 1 },
@@ -357,7 +343,7 @@ describe('the session`s history', () => {
   });
 
   it('fails the run when the callback gives no list, before a model is asked [RUN-215, RUN-1601]', async () => {
-    const { agent, model } = desk('never');
+    const { agent, model } = scriptedDesk('never');
     const error = await rejection(
       run(agent, 'go', { session: new PlainSession(), sessionInputCallback: (() => 'x') as never }),
     );
@@ -371,7 +357,7 @@ describe('options of tracing', () => {
     const recorder = new InMemoryTraceProcessor();
     setTraceProcessors([recorder]);
     const own = { workflowName: 'Refunds', traceId: `trace_${'1'.repeat(32)}`, groupId: 'g1', traceMetadata: { a: 1 } };
-    const { agent } = desk(toolCall('g'), 'done', 'inside');
+    const { agent } = scriptedDesk(toolCall('g'), 'done', 'inside');
     const first = await run(agent, 'go', own);
     expect(first.trace).toMatchObject({ name: 'Refunds', traceId: own.traceId, groupId: 'g1' });
     const state = first.toState();
@@ -407,7 +393,7 @@ describe('options of tracing', () => {
     const seen = async (): Promise<boolean> => {
       const recorder = new InMemoryTraceProcessor();
       setTraceProcessors([recorder]);
-      const { agent } = desk(toolCall('t', { id: 'secret' }), 'done');
+      const { agent } = scriptedDesk(toolCall('t', { id: 'secret' }), 'done');
       await run(agent, 'x');
       return JSON.stringify(recorder.spans.map((span) => span.toJSON())).includes('secret');
     };
@@ -424,7 +410,7 @@ describe('options of tracing', () => {
     vi.stubEnv('OPENAI_AGENTS_TRACE_INCLUDE_SENSITIVE_DATA', undefined);
     expect(await seen()).toBe(true);
     vi.stubGlobal('process', undefined);
-    const { agent } = desk('no process');
+    const { agent } = scriptedDesk('no process');
     expect((await run(agent, 'x')).finalOutput).toBe('no process');
     vi.unstubAllGlobals();
   });
@@ -450,8 +436,8 @@ describe('options of tracing', () => {
 });
 
 it('a state that was restored is resumed with its current agent; the argument is the root of the graph [RUN-109]', async () => {
-  const first = desk(toolCall('g'), 'of the state');
-  const other = desk('of the argument');
+  const first = scriptedDesk(toolCall('g'), 'of the state');
+  const other = scriptedDesk('of the argument');
   const state = (await run(first.agent, 'go')).toState();
   for (const item of state.interruptions) state.approve(item);
   const restored = await RunState.fromString(other.agent, state.toString());

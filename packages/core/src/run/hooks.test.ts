@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import {
   Agent,
-  configureLogging,
   getRunErrorDetails,
   getRunErrorState,
   MemorySession,
@@ -10,29 +9,15 @@ import {
   runStreamed,
   tool,
 } from '../index.ts';
-import type {
-  AgentHooks,
-  AgentInputItem,
-  LogRecord,
-  ModelResponse,
-  RunHooks,
-  RunState,
-  ToolContext,
-} from '../index.ts';
+import type { AgentHooks, AgentInputItem, ModelResponse, RunHooks, RunState, ToolContext } from '../index.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { bothForms } from '../testing/forms.ts';
 import { refusal, ScriptedModel, text, toolCall } from '../testing/index.ts';
 import type { ModelStep } from '../testing/index.ts';
-import { effectTool, idle, kindsOf, PlainSession, readAll, rejection } from '../../test/run-kit.ts';
+import { effectTool, idle, kindsOf, logged, PlainSession, readAll, rejection } from '../../test/run-kit.ts';
 import { symmetry } from '../../test/symmetry.ts';
 
 afterEach(() => resetDefaults());
-
-function logged(): LogRecord[] {
-  const records: LogRecord[] = [];
-  configureLogging({ sink: (record) => void records.push(record) });
-  return records;
-}
 
 /** An agent with the free tool `t` and the gated tool `g`, whose listing is seen. */
 function desk(steps: ModelStep[], log: string[] = [], options: { hooks?: AgentHooks<never> } = {}): Agent {

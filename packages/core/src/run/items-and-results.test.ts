@@ -3,7 +3,6 @@ import { afterEach, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import {
   Agent,
-  configureLogging,
   getRunErrorState,
   ModelBehaviorError,
   run,
@@ -15,27 +14,26 @@ import {
   toUsage,
   UserError,
 } from '../index.ts';
-import type { AgentInputItem, LogRecord, ResponseStreamEvent, RunResult, ToolCallItem, Usage } from '../index.ts';
+import type { AgentInputItem, ResponseStreamEvent, RunResult, ToolCallItem, Usage } from '../index.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { bothForms } from '../testing/forms.ts';
 import { reasoning, ScriptedModel, text, toolCall } from '../testing/index.ts';
 import type { ModelStep } from '../testing/index.ts';
-import { effectTool, exactly, kindsOf, PlainSession, readAll, rejection, user } from '../../test/run-kit.ts';
+import {
+  effectTool,
+  exactly,
+  kindsOf,
+  logged,
+  PlainSession,
+  readAll,
+  rejection,
+  scriptedDesk,
+  user,
+} from '../../test/run-kit.ts';
 import { symmetry } from '../../test/symmetry.ts';
 
 afterEach(() => resetDefaults());
 
-function logged(): LogRecord[] {
-  const records: LogRecord[] = [];
-  configureLogging({ sink: (record) => void records.push(record) });
-  return records;
-}
-
-const desk = (...steps: ModelStep[]): { agent: Agent; model: ScriptedModel } => {
-  const model = new ScriptedModel(steps);
-  const tools = [effectTool('t', []), effectTool('g', [], { needsApproval: true })];
-  return { agent: new Agent({ name: 'A', model, tools }), model };
-};
 const approved = async (result: RunResult): Promise<RunState> => {
   const state = result.toState();
   for (const item of state.interruptions) state.approve(item);
@@ -62,7 +60,9 @@ const kinds: readonly (readonly [wire: object, item: string])[] = [
 describe('what a response becomes', () => {
   it('is one item per output, in its order and as received; local results follow [RUN-404, RUN-410, RUN-1111]', async () => {
     const wire = kinds.map(([raw]) => raw);
-    const { plain } = await symmetry({ setUp: () => ({ agent: desk(exactly(...wire), 'end').agent, input: 'go' }) });
+    const { plain } = await symmetry({
+      setUp: () => ({ agent: scriptedDesk(exactly(...wire), 'end').agent, input: 'go' }),
+    });
     expect(plain.result?.newItems.map((item) => item.type)).toEqual([
       ...kinds.map(([, type]) => type),
       'tool_call_output_item',
@@ -74,7 +74,7 @@ describe('what a response becomes', () => {
   it('leaves out what nobody knows, with one warning per run that names the type [RUN-404, RUN-1904]', async () => {
     const records = logged();
     const odd = { type: 'hologram_call', id: 'h', secret: 'x' };
-    const { agent } = desk(exactly(odd, odd, toolCall('t', {}, { callId: 'c1' })), exactly(odd, text('done')));
+    const { agent } = scriptedDesk(exactly(odd, odd, toolCall('t', {}, { callId: 'c1' })), exactly(odd, text('done')));
     const result = await run(agent, 'go');
     expect(kindsOf(result.toInputList())).toBe('u fc fco m');
     expect(records.map(({ level, message }) => [level, message.includes('hologram_call')])).toEqual([['warn', true]]);
@@ -113,7 +113,7 @@ describe('what a response becomes', () => {
     };
     const { plain } = await symmetry({
       setUp: ({ session }) => ({
-        agent: desk(exactly(owned), 'done').agent,
+        agent: scriptedDesk(exactly(owned), 'done').agent,
         input: 'go',
         options: { session: session('s') },
       }),
@@ -128,7 +128,7 @@ describe('what a response becomes', () => {
   });
 
   it('keeps what the model sees apart from what people see: a decided call waits in the one list only [RUN-302, RUN-503]', async () => {
-    const { agent } = desk(toolCall('g', {}, { callId: 'c1' }), 'done');
+    const { agent } = scriptedDesk(toolCall('g', {}, { callId: 'c1' }), 'done');
     const result = await run(agent, await approved(await run(agent, 'go')));
     const json = result.toState().toJSON() as unknown as Record<string, { type: string }[]>;
     const types = (key: string): string[] => (json[key] ?? []).map((item) => item.type);
@@ -148,7 +148,7 @@ bothForms((runForm, form) => {
     it('tell id, request id and, when asked for, the provider`s usage; nothing of it changes the run [RUN-1109, RUN-1203, MODEL-430]', async () => {
       const rawUsage = { prompt_tokens: 3, odd: { deep: [1] } };
       const play = async (preserveRawUsage: boolean) => {
-        const { agent } = desk(
+        const { agent } = scriptedDesk(
           { output: [toolCall('t')], responseId: 'r1', requestId: 'req_1', rawUsage },
           { output: 'done', responseId: null },
         );
@@ -173,10 +173,10 @@ bothForms((runForm, form) => {
           output: index === given.length - 1 ? [text('done')] : [toolCall('t')],
           responseId,
         }));
-        return (await runForm(desk(...steps).agent, 'go')).lastResponseId;
+        return (await runForm(scriptedDesk(...steps).agent, 'go')).lastResponseId;
       };
       expect([await ids('r1', 'r2'), await ids('r1', null), await ids(null, 'r2')]).toEqual(['r2', undefined, 'r2']);
-      const refused = await rejection(runForm(desk().agent, 'go', { maxTurns: 0 }));
+      const refused = await rejection(runForm(scriptedDesk().agent, 'go', { maxTurns: 0 }));
       expect(getRunErrorState(refused)?.toJSON()['model_responses']).toEqual([]);
     });
   });
@@ -185,7 +185,7 @@ bothForms((runForm, form) => {
     it('counts each response once, before onLlmEnd; details that are missing or null count as nothing [RUN-1002, RUN#77, RUN-1001]', async () => {
       const odd = { inputTokens: 5, outputTokens: 2, totalTokens: 7, inputTokensDetails: null } as unknown as Usage;
       const several = { requests: 3 } as Usage;
-      const { agent } = desk(
+      const { agent } = scriptedDesk(
         { output: [toolCall('t')], usage: odd },
         { output: [toolCall('t')], usage: several },
         { output: 'done', usage: { requests: 1, inputTokens: 1, totalTokens: 1 } },
@@ -223,7 +223,7 @@ bothForms((runForm, form) => {
     });
 
     it('of two states of one result is their own [RUN#77, RUN-1005, IL-132]', async () => {
-      const { agent } = desk(toolCall('g', {}, { callId: 'c' }), 'one', 'two');
+      const { agent } = scriptedDesk(toolCall('g', {}, { callId: 'c' }), 'one', 'two');
       const paused = await runForm(agent, 'go');
       const [first, second] = [await approved(paused), await approved(paused)];
       const done = await runForm(agent, first);
@@ -234,7 +234,7 @@ bothForms((runForm, form) => {
 
   describe(`a result (${form})`, () => {
     it('has every item and response of the run, earlier segments included, in order [RUN-1202, RUN-1203]', async () => {
-      const { agent } = desk(toolCall('t'), toolCall('g'), 'done');
+      const { agent } = scriptedDesk(toolCall('t'), toolCall('g'), 'done');
       const first = await runForm(agent, 'go');
       const second = await runForm(agent, await approved(first));
       expect(second.newItems.map((item) => item.type)).toEqual([
@@ -263,14 +263,14 @@ bothForms((runForm, form) => {
       expect(result.lastAgent).toBe(agent);
       const next = await run(result.lastAgent, [...result.toInputList(), user('and?')], { context });
       expect(next.finalOutput).toBe('two');
-      const { agent: waiting } = desk(toolCall('g'));
+      const { agent: waiting } = scriptedDesk(toolCall('g'));
       expect((await runForm(waiting, 'go')).lastAgent).toBe(waiting);
     });
 
     it('has no interruptions where nothing waits, and the live context of the run [RUN-1211, RUN-1212]', async () => {
       const contexts: unknown[] = [];
       const value = { n: 1 };
-      const { agent } = desk('done');
+      const { agent } = scriptedDesk('done');
       const result = await runForm(agent, 'go', {
         context: value,
         hooks: { onRunStart: (ctx) => void contexts.push(ctx) },
@@ -280,12 +280,12 @@ bothForms((runForm, form) => {
       expect(result.context).toBeInstanceOf(RunContext);
       expect(result.context.context).toBe(value);
       expect(result.context.usage.requests).toBe(1);
-      const paused = await runForm(desk(toolCall('g', {}, { callId: 'c' })).agent, 'go');
+      const paused = await runForm(scriptedDesk(toolCall('g', {}, { callId: 'c' })).agent, 'go');
       expect(paused.interruptions.map((item) => item.callId)).toEqual(['c']);
     });
 
     it('gives replay lists without changing anything; another mode is refused by name [RUN-1217, RUN-1218, RUN-1219, RUN-1222]', async () => {
-      const { agent } = desk(toolCall('g'), 'done');
+      const { agent } = scriptedDesk(toolCall('g'), 'done');
       const paused = await runForm(agent, 'go');
       // Waiting calls are no input.
       expect(kindsOf(paused.toInputList())).toBe('u fc');
@@ -329,7 +329,7 @@ bothForms((runForm, form) => {
         '- 3 new item(s), 2 raw response(s), 0 interruption(s)',
       ]);
       expect(await named('{"n":1}', z.object({ n: z.number() }))).toContain('- final output: {"n":1} (object)');
-      const paused = String(await runForm(desk(toolCall('g')).agent, 'go'));
+      const paused = String(await runForm(scriptedDesk(toolCall('g')).agent, 'go'));
       expect(paused).toMatch(/RunResult: interrupted[^]*final output: none[^]*1 interruption/);
       expect(paused).not.toContain('private');
       // A tool's value that ends the run may be what JSON cannot write.
@@ -347,7 +347,7 @@ bothForms((runForm, form) => {
 
 describe('a stream', () => {
   it('tells also its turn and whether it is over [RUN-1214]', async () => {
-    const { agent } = desk(toolCall('t'), 'done');
+    const { agent } = scriptedDesk(toolCall('t'), 'done');
     const stream = runStreamed(agent, 'go', { maxTurns: null });
     expect(String(stream).split('\n')).toEqual([
       'RunResultStreaming: running',
@@ -362,7 +362,7 @@ describe('a stream', () => {
   });
 
   it('shows in its replay list what is there while it runs [RUN-1222, RUN-1406]', async () => {
-    const stream = runStreamed(desk(toolCall('t'), 'done').agent, 'go');
+    const stream = runStreamed(scriptedDesk(toolCall('t'), 'done').agent, 'go');
     const lists: string[] = [];
     for await (const event of stream)
       if (event.type === 'run_item_stream_event') lists.push(kindsOf(stream.toInputList()));
@@ -375,7 +375,7 @@ describe('a stream', () => {
       { output: [toolCall('t')], usage: { inputTokens: 3, totalTokens: 3 }, delayMs: 0 },
       { output: [text('done')], usage: { inputTokens: 4, totalTokens: 4 }, delayMs: 0, chunk: 1 },
     ];
-    const stream = runStreamed(desk(...steps()).agent, 'go');
+    const stream = runStreamed(scriptedDesk(...steps()).agent, 'go');
     const seen: Record<string, number[]> = {};
     for await (const event of stream) {
       if (event.type !== 'raw_response_event') continue;
@@ -383,7 +383,7 @@ describe('a stream', () => {
     }
     expect(seen['response.created']).toEqual([0, 3]);
     expect(seen['response.output_text.delta']).toEqual([3, 3, 3, 3]);
-    const plain = await run(desk(...steps()).agent, 'go');
+    const plain = await run(scriptedDesk(...steps()).agent, 'go');
     expect(stream.context.usage).toEqual(plain.context.usage);
     expect(plain.context.usage.totalTokens).toBe(7);
   });
@@ -417,7 +417,7 @@ describe('a stream', () => {
 });
 
 it('a turn that was saved is counted on, and a resume goes on from the count [IL-130, RUN-702, RUN-1207]', async () => {
-  const { agent } = desk(toolCall('t'), toolCall('g', {}, { callId: 'c' }), toolCall('t'), 'done');
+  const { agent } = scriptedDesk(toolCall('t'), toolCall('g', {}, { callId: 'c' }), toolCall('t'), 'done');
   const state = await approved(await run(agent, 'go', { maxTurns: 4 }));
   const restored = await RunState.fromString(agent, state.toString());
   expect([restored.currentTurn, restored.maxTurns]).toEqual([2, 4]);
@@ -428,7 +428,7 @@ it('a turn that was saved is counted on, and a resume goes on from the count [IL
 
 it('a call item knows its tool; conversions and copies share no list with it [RUN-1101, RUN-004]', async () => {
   const session = new PlainSession();
-  const { agent } = desk(toolCall('t', {}, { callId: 'c' }), 'done');
+  const { agent } = scriptedDesk(toolCall('t', {}, { callId: 'c' }), 'done');
   const input: AgentInputItem[] = [user('one')];
   const result = await run(agent, input, { session });
   expect((result.newItems[0] as ToolCallItem).toolName).toBe('t');

@@ -6,16 +6,12 @@ import { resetDefaults } from '../testing/defaults.ts';
 import { bothForms } from '../testing/forms.ts';
 import { InMemoryTraceProcessor, ScriptedModel, text, toolCall } from '../testing/index.ts';
 import type { ModelStep } from '../testing/index.ts';
-import { effectTool, exactly, idle, PlainSession, readAll, rejection } from '../../test/run-kit.ts';
+import { effectTool, exactly, idle, logged, PlainSession, readAll, rejection } from '../../test/run-kit.ts';
 
 afterEach(() => resetDefaults());
 
-/** All lines from here on, the quietest too; nothing reaches the console. */
-function logged(options: LoggingOptions = {}): LogRecord[] {
-  const records: LogRecord[] = [];
-  configureLogging({ level: 'debug', sink: (record) => void records.push(record), ...options });
-  return records;
-}
+/** The quietest lines too. */
+const allLogged = (options: LoggingOptions = {}): LogRecord[] => logged({ level: 'debug', ...options });
 
 const secret = 'x9-secret';
 const boom = (): never => {
@@ -73,7 +69,7 @@ bothForms((runForm, form) => {
     it.each(Object.entries(noisy))(
       'of %s hold no content of the user, the model or an exception [RUN-1901]',
       async (_, play) => {
-        const records = logged();
+        const records = allLogged();
         await play(runForm).catch(() => undefined);
         expect(records.length).toBeGreaterThan(0);
         for (const { message, data } of records) {
@@ -85,7 +81,7 @@ bothForms((runForm, form) => {
     );
 
     it('of tracing and of runs have names of their own, and one sink [RUN#89, RUN-1901]', async () => {
-      const records = logged({ level: 'warn' });
+      const records = allLogged({ level: 'warn' });
       setTraceProcessors([{ onTraceStart: boom, onTraceEnd() {}, onSpanStart() {}, onSpanEnd() {} }]);
       const twice = [effectTool('t', []), effectTool('t', [])];
       await runForm(new Agent({ name: 'A', model: new ScriptedModel(['x']), tools: twice }), 'x');
@@ -93,7 +89,7 @@ bothForms((runForm, form) => {
     });
 
     it('that come with a wrong formatter come per call; other warnings once per run [RUN-1904, RUN-241]', async () => {
-      const records = logged({ level: 'warn' });
+      const records = allLogged({ level: 'warn' });
       const agent = new Agent({
         name: 'A',
         model: new ScriptedModel([
@@ -139,7 +135,7 @@ bothForms((runForm, form) => {
     ])(
       'in errors is said by the log flag alone (%s), in spans by the tracing flag alone (%s) [RUN-1903, RUN-1902, RUN-1806]',
       async (dontLogModelData, traceIncludeSensitiveData) => {
-        logged({ dontLogModelData });
+        allLogged({ dontLogModelData });
         const { inError, inSpans, error } = await play({ traceIncludeSensitiveData });
         expect([inError, inSpans]).toEqual([!dontLogModelData, traceIncludeSensitiveData]);
         const { runData, state, cause } = error as Error & { runData?: unknown; state?: unknown };
@@ -154,7 +150,7 @@ bothForms((runForm, form) => {
 
     it('of tools is said by their own flag, not by that of models [RUN-1903]', async () => {
       const lines = async (options: LoggingOptions): Promise<boolean> => {
-        const records = logged(options);
+        const records = allLogged(options);
         const agent = new Agent({
           name: 'A',
           model: new ScriptedModel([toolCall('t'), 'done'] as ModelStep[]),
@@ -170,7 +166,7 @@ bothForms((runForm, form) => {
 });
 
 it('a line of a run stands with its logger inside a trace of the user too [RUN#89]', async () => {
-  const records = logged({ level: 'warn' });
+  const records = allLogged({ level: 'warn' });
   await withTrace('outer', async () => {
     const agent = new Agent({ name: 'A', model: new ScriptedModel([exactly({ type: 'odd' }, text('x'))]) });
     await run(agent, 'x');
@@ -179,7 +175,7 @@ it('a line of a run stands with its logger inside a trace of the user too [RUN#8
 });
 
 it('a stream that nobody reads tells its failure in one line, one that is read or awaited in none [RUN-1409, RUN-1901]', async () => {
-  const records = logged({ level: 'warn' });
+  const records = allLogged({ level: 'warn' });
   const start = () => runStreamed(new Agent({ name: 'A', model: new ScriptedModel([new Error(secret)]) }), 'x');
   const dropped = start();
   await idle(5);

@@ -3,7 +3,6 @@ import * as z from 'zod';
 import {
   Agent,
   AgentsError,
-  configureLogging,
   getRunErrorDetails,
   getRunErrorState,
   MaxTurnsExceededError,
@@ -16,21 +15,14 @@ import {
   ToolCallError,
   UserError,
 } from '../index.ts';
-import type { AgentInputItem, AnyAgent, LogRecord, RunInput, RunOptions, RunResult } from '../index.ts';
+import type { AgentInputItem, AnyAgent, RunInput, RunOptions, RunResult } from '../index.ts';
 import { bothForms } from '../testing/forms.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { reasoning, ScriptedModel, text, toolCall } from '../testing/index.ts';
 import type { ModelStep } from '../testing/index.ts';
-import { effectTool, kindsOf, namesOf, PlainSession, readAll, rejection } from '../../test/run-kit.ts';
+import { effectTool, kindsOf, logged, namesOf, PlainSession, readAll, rejection, thrown } from '../../test/run-kit.ts';
 
 afterEach(() => resetDefaults());
-
-/** Warnings and errors from here on; nothing reaches the console. */
-function logged(): LogRecord[] {
-  const records: LogRecord[] = [];
-  configureLogging({ sink: (record) => void records.push(record) });
-  return records;
-}
 
 interface Refund {
   readonly agent: Agent;
@@ -726,13 +718,4 @@ function comparable(text: string): unknown {
     ? decisions.map((decision: object) => ({ ...decision, at: undefined }))
     : decisions;
   return { ...state, agents_ts: { ...rest, expiries: undefined, decisions: undated } };
-}
-
-function thrown(work: () => unknown): unknown {
-  try {
-    work();
-  } catch (error) {
-    return error;
-  }
-  throw new Error('Nothing was thrown.');
 }

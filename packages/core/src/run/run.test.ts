@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import type { RunContext } from '../index.ts';
-import type { AgentInputItem, LogRecord, RunOptions } from '../index.ts';
+import type { LogRecord, RunOptions } from '../index.ts';
 import {
   Agent,
   configureLogging,
@@ -22,8 +22,7 @@ import {
 
 import { bothForms, reasoning, refusal, resetDefaults, ScriptedModel, text, toolCall } from '../testing/index.ts';
 import { symmetry } from '../../test/symmetry.ts';
-
-const user = (content: string): AgentInputItem => ({ role: 'user', content });
+import { user } from '../../test/run-kit.ts';
 
 /** A tool that counts its calls. */
 function counting(name: string, options: { needsApproval?: boolean; result?: unknown; log?: string[] } = {}) {

@@ -13,7 +13,7 @@ import type { RunInput, RunOptions, RunResult } from '../index.ts';
 import type { HistoryOperation } from '../session.ts';
 import { ScriptedModel, toolCall } from '../testing/index.ts';
 import type { AppendFault } from '../../test/run-kit.ts';
-import { effectTool, idle, kindsOf, PlainSession, readAll, rejection, user } from '../../test/run-kit.ts';
+import { effectTool, idle, kindsOf, PlainSession, readAll, rejection, thrown, user } from '../../test/run-kit.ts';
 
 const forms = ['plain', 'streamed'] as const;
 type Form = (typeof forms)[number];
@@ -509,12 +509,3 @@ describe('a session with history transactions', () => {
     expect(await rejection(run(agent, state, { session }))).toMatchObject({ code: 'session_write_ambiguous' });
   });
 });
-
-function thrown(work: () => unknown): unknown {
-  try {
-    work();
-  } catch (error) {
-    return error;
-  }
-  throw new Error('Nothing was thrown.');
-}

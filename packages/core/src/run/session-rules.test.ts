@@ -17,7 +17,7 @@ import { bothForms } from '../testing/forms.ts';
 import { ScriptedModel, toolCall } from '../testing/index.ts';
 import type { ModelStep } from '../testing/index.ts';
 import type { AppendFault } from '../../test/run-kit.ts';
-import { effectTool, kindsOf, PlainSession, readAll, rejection, user } from '../../test/run-kit.ts';
+import { effectTool, kindsOf, PlainSession, readAll, rejection, thrown, user } from '../../test/run-kit.ts';
 import { changed } from '../../test/states.ts';
 import type { Members } from '../../test/states.ts';
 
@@ -322,11 +322,3 @@ const attempt = async (work: () => Promise<RunResult>): Promise<unknown> =>
 
 /** Also for what is thrown at once. */
 const attempted = async (work: () => Promise<RunResult>): Promise<RunResult> => await work();
-
-function thrown(work: () => unknown): unknown {
-  try {
-    return work();
-  } catch (error) {
-    return error;
-  }
-}

@@ -16,6 +16,7 @@ import type { ResponseOutputItem, ResponseStreamEvent, RunStreamEvent } from '..
 import { reasoning, ScriptedModel, text, toolCall } from '../testing/index.ts';
 import {
   effectTool,
+  freeAndGated,
   idle,
   kindsOf,
   namesOf,
@@ -82,13 +83,7 @@ describe('the order of events', () => {
   });
 
   it('begins a resumed segment with the agent, then what the pass made; calls are not announced again [RUN#50, RUN-1306, STATE-220]', async () => {
-    const effects: string[] = [];
-    const model = paced([toolCall('gated', {}, { callId: 'g' }), toolCall('t', {}, { callId: 'f' })], 'done');
-    const agent = new Agent({
-      name: 'A',
-      model,
-      tools: [effectTool('gated', effects, { needsApproval: true }), effectTool('t', effects)],
-    });
+    const agent = freeAndGated(paced([toolCall('g'), toolCall('t')], 'done'));
     const first = runStreamed(agent, 'go');
     expect(namesOf(await readAll(first))).toEqual([
       'agent A',
@@ -108,13 +103,7 @@ describe('the order of events', () => {
   });
 
   it('announces a call that waits beside a free one once over both segments, in the order of newItems [STATE#94, STATE-126]', async () => {
-    const effects: string[] = [];
-    const model = paced([toolCall('gated', {}, { callId: 'g' }), toolCall('t', {}, { callId: 'f' })], 'done');
-    const agent = new Agent({
-      name: 'A',
-      model,
-      tools: [effectTool('gated', effects, { needsApproval: true }), effectTool('t', effects)],
-    });
+    const agent = freeAndGated(paced([toolCall('g'), toolCall('t')], 'done'));
     const first = runStreamed(agent, 'go');
     const events = await readAll(first);
     const items = events.flatMap((event) => (event.type === 'run_item_stream_event' ? [event.item] : []));

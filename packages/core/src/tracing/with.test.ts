@@ -11,6 +11,7 @@ import { getCurrentSpan, getCurrentTrace } from './scope.ts';
 import { withSpan, withTrace } from './with.ts';
 import type { LogRecord } from '../base/logger.ts';
 import type { Span } from './types.ts';
+import { thrown } from '../../test/run-kit.ts';
 
 let recorder: InMemoryTraceProcessor;
 let lines: LogRecord[];
@@ -108,16 +109,13 @@ it('touches no exception where sensitive data is off [TRACE-A5, E4, D-7]', () =>
     data: { get: touched },
     stack: { get: touched },
   });
-  let caught: unknown;
-  try {
+  const caught = thrown(() =>
     withTrace('t', () =>
       withSpan({ type: 'custom', name: 'x' }, () => {
         throw error;
       }),
-    );
-  } catch (thrown) {
-    caught = thrown;
-  }
+    ),
+  );
   expect(caught).toBe(error);
   expect(recorder.spans[0]?.error).toEqual({ message: 'Error details are redacted.' });
   expect(touched).not.toHaveBeenCalled();
@@ -129,17 +127,14 @@ it('takes an exception that cannot be rendered [TRACE-E5]', () => {
       throw new Error('no text');
     },
   };
-  let caught: unknown;
-  try {
+  const caught = thrown(() =>
     withTrace('t', () =>
       withSpan({ type: 'custom', name: 'x' }, () => {
         // oxlint-disable-next-line typescript/only-throw-error -- JavaScript may throw anything
         throw odd;
       }),
-    );
-  } catch (thrown) {
-    caught = thrown;
-  }
+    ),
+  );
   expect(caught).toBe(odd);
   expect(recorder.spans[0]?.error).toEqual({ message: 'Error details are unavailable.' });
 });
