@@ -5,7 +5,7 @@ import type { AgentInputItem, Model, RunInput, RunOptions, RunResult } from '../
 import { popItems } from '../sessions/calls.ts';
 import type { Session } from '../session.ts';
 import { reasoning, text, toolCall } from '../testing/index.ts';
-import { effectTool, kindsOf, PlainSession, user } from '../../test/run-kit.ts';
+import { effectTool, exactly, kindsOf, PlainSession, user } from '../../test/run-kit.ts';
 
 // A saved state can be resumed more than once: after a crash, after the conversation was cleared, in another session.
 // Whatever the session holds by then, it is a conversation that a model accepts, and nothing stands in it twice.
@@ -157,6 +157,47 @@ describe.each(ways)('a state that is resumed again, $form, $store', ({ form, ope
     await session.addItems([user('and?')]);
     await attempt(form, agentOf('b'), saved, session, 99);
     expect(await held(session)).toBe(`${start} O2:a O3:a U C4 O4:b M:b`);
+  });
+
+  it.each<[string, object]>([
+    ['an output that names no call', { type: 'function_call_output', output: 'x' }],
+    ['an output of a call of others', { type: 'function_call_output', call_id: 'other', output: 'x' }],
+    ['an answer to a request for approval', { type: 'mcp_approval_response', approval_request_id: 'm', approve: true }],
+    ['a reference to an item', { type: 'item_reference', id: 'msg_1' }],
+    ['something without type and role', { note: 'x' }],
+  ])('after others had put something behind its items, which stays: %s [STATE-304, STATE-305]', async (_, foreign) => {
+    const session = open();
+    const saved = await paused(form, session);
+    await attempt(form, agentOf('a'), saved, session, 1);
+    await session.addItems([foreign as AgentInputItem]);
+    await attempt(form, agentOf('b'), saved, session, 99);
+    expect((await session.getItems())[6]).toEqual(foreign);
+    expect(kindsOf(await session.getItems())).toBe(`u reasoning fc fc fco fco ${kindsOf([foreign])} fc fco m`);
+  });
+
+  it('whose provider searched for tools: its items are the run`s own, though they have no call id [STATE-304]', async () => {
+    const search = ['tool_search_call', 'tool_search_output'].map((type) => ({ type, call_id: null, id: `${type}_1` }));
+    const searching = (mark: string): Agent => {
+      const agent = agentOf(mark);
+      const getResponse: Model['getResponse'] = async (request) => {
+        const response = await (agent.model as Model).getResponse(request);
+        const found = request.input.length > 4 ? (search as never[]) : [];
+        return { ...response, output: [...found, ...response.output] };
+      };
+      // No stream is made of such items by itself.
+      const streamResponse: Model['streamResponse'] = async function* (request) {
+        const [event] = exactly(...(await getResponse(request)).output).events;
+        if (event) yield event;
+      };
+      return agent.clone({ model: defineModel({ getResponse, streamResponse }) });
+    };
+    const session = open();
+    const saved = await paused(form, session);
+    await attempt(form, searching('a'), saved, session, 99);
+    await attempt(form, searching('b'), saved, session, 99);
+    const found = 'tool_search_call tool_search_output';
+    expect(kindsOf(await session.getItems())).toBe(`u reasoning fc fc fco fco ${found} fc fco ${found} m`);
+    expect(await held(session)).not.toContain(':a');
   });
 
   it('leaves what another paused run stored meanwhile [STATE-305]', async () => {

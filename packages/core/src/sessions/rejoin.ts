@@ -178,18 +178,23 @@ function keyOf(item: AgentInputItem): string | undefined {
 
 /**
  * Whether a run alone may have written these items: nothing that a person or a program said to it, and no answer to calls of
- * others.
+ * others, or to none.
  */
 function isOwn(items: readonly AgentInputItem[], own: ReadonlySet<string>): boolean {
   const asked = new Set<unknown>();
   return items.every((item) => {
     const { type, role, call_id: callId } = item as { type?: unknown; role?: unknown; call_id?: unknown };
-    if (role !== undefined && role !== 'assistant') return false;
-    if (typeof callId !== 'string') return true;
-    if (typeof type !== 'string' || !type.endsWith('_output')) {
+    if (role !== undefined) return role === 'assistant';
+    if (typeof type !== 'string' || saidByOthers.has(type)) return false;
+    if (!type.endsWith('_output')) {
       asked.add(callId);
       return true;
     }
+    // The provider's own search answers itself, without a call id.
+    if (typeof callId !== 'string') return type === 'tool_search_output';
     return asked.has(callId) || own.has(`${type} ${callId}`);
   });
 }
+
+/** Without a role, and yet no run writes them by itself. */
+const saidByOthers: ReadonlySet<string> = new Set(['item_reference', 'mcp_approval_response']);
