@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { Agent, run, RunAbortedError, runStreamed, RunState, tool, UserError } from '../index.ts';
-import type { AgentInputItem, AnyAgent, RunResult, RunStreamEvent, ToolContext } from '../index.ts';
+import type { AgentInputItem, AnyAgent, MessageOutputItem, RunResult, RunStreamEvent, ToolContext } from '../index.ts';
+import { OpenAIResponsesModel } from '../openai/index.ts';
+import { FakeOpenAI } from '../testing/fake-openai.ts';
 import { bothForms } from '../testing/forms.ts';
 import { reasoning, ScriptedModel, text, toolCall } from '../testing/index.ts';
 import type { ModelStep } from '../testing/index.ts';
@@ -17,6 +19,9 @@ const outputs = (items: readonly AgentInputItem[] | undefined): [string, unknown
   (items ?? []).flatMap((item): [string, unknown][] =>
     item.type === 'function_call_output' ? [[String(item.call_id), item.output]] : [],
   );
+
+const textOf = (item: MessageOutputItem): string =>
+  item.rawItem.content.map((part) => (part.type === 'output_text' ? part.text : '')).join('');
 
 const gated = (log: string[] = []): { agent: Agent; model: ScriptedModel } => {
   const model = new ScriptedModel([
@@ -146,6 +151,55 @@ describe('streams', () => {
   });
 });
 
+describe('streams of one response', () => {
+  const answer = [{ ...reasoning('hm'), id: 'rs_1' }, text('one two three'), text('four five')];
+
+  it.each(['a model of the program', 'the Responses API'] as const)(
+    'of %s: each text delta names the message that it belongs to [IL-127]',
+    async (which) => {
+      const client = await new FakeOpenAI({ steps: [answer] }).client({ maxRetries: 0 });
+      const model =
+        which === 'the Responses API'
+          ? new OpenAIResponsesModel('gpt-5.6-luna', { client })
+          : new ScriptedModel([answer], { chunk: 'word' });
+      const texts = new Map<string, string>();
+      const messages = new Map<string | undefined, string>();
+      for await (const event of runStreamed(new Agent({ name: 'A', model }), 'x')) {
+        if (event.type === 'raw_response_event' && event.data.type === 'response.output_text.delta')
+          texts.set(event.data.item_id, (texts.get(event.data.item_id) ?? '') + event.data.delta);
+        else if (event.type === 'run_item_stream_event' && event.name === 'message_output_created')
+          messages.set(event.item.rawItem.id, textOf(event.item));
+      }
+      expect([...texts.values()]).toEqual(['one two three', 'four five']);
+      expect(texts).toEqual(messages);
+    },
+  );
+});
+
+describe('a run that is going', () => {
+  it.each(['onToolEnd', 'onLlmStart'] as const)(
+    'can be written down (%s), so that after a crash another process goes on and no tool runs again [IL-091]',
+    async (moment) => {
+      const effects: string[] = [];
+      const step = (id: string): ModelStep => [toolCall('t', { id }, { callId: id })];
+      const agent = (...steps: readonly ModelStep[]): Agent =>
+        new Agent({ name: 'A', model: new ScriptedModel(steps), tools: [effectTool('t', effects)] });
+      let saved = '';
+      const save = (): void => {
+        if (effects.length === 0) return;
+        saved = stream.toState().toString();
+        stream.cancel();
+      };
+      const stream = runStreamed(agent(step('a'), step('b'), 'never said'), 'x', { hooks: { [moment]: save } });
+      await rejection(stream.completed);
+      const other = agent(step('b'), 'done');
+      const result = await run(other, await RunState.fromString(other, saved));
+      expect([result.finalOutput, effects]).toEqual(['done', ['t a', 't b']]);
+      expect(kindsOf(result.toInputList())).toBe('u fc fco fc fco m');
+    },
+  );
+});
+
 bothForms((runForm, form) => {
   describe(`approvals (${form})`, () => {
     it('stop a streamed run as a plain one: the tool has not run, the waiting calls are there [IL-059]', async () => {
@@ -267,6 +321,22 @@ bothForms((runForm, form) => {
       const model = new ScriptedModel(['done']);
       await runForm(new Agent({ name: 'A', model }), [user('x'), ...pair('a'), text('m') as never, ...pair('a')]);
       expect(kindsOf(model.calls[0]?.request.input ?? [])).toBe('u fc m fco');
+    });
+
+    it('has the encrypted reasoning of a provider that stores nothing, asked for and given back [IL-141]', async () => {
+      const thought = { ...reasoning('r'), id: 'rs_1', encrypted_content: 'gAAAA' };
+      const fake = new FakeOpenAI({ steps: [[thought, toolCall('t', {}, { callId: 'c' })], 'done'] });
+      const agent = new Agent({
+        name: 'A',
+        model: new OpenAIResponsesModel('gpt-5.6-luna', { client: await fake.client({ maxRetries: 0 }) }),
+        modelSettings: { store: false, responseInclude: ['reasoning.encrypted_content'] },
+        tools: [effectTool('t', [])],
+      });
+      await runForm(agent, 'x');
+      const [first, second] = fake.requests.map(({ body }) => body as { readonly input: readonly object[] });
+      expect(first).toMatchObject({ store: false, include: ['reasoning.encrypted_content'] });
+      expect(kindsOf(second?.input ?? [])).toBe('u reasoning fc fco');
+      expect(second?.input[1]).toMatchObject({ id: 'rs_1', encrypted_content: 'gAAAA' });
     });
   });
 });
