@@ -4,7 +4,8 @@
 //   node scripts/spec-coverage.mjs --missing RUN   the ids of that prefix which no test names
 //   node scripts/spec-coverage.mjs --json [--ids]
 // Run it in the project's root. It reads docs/spec (or --spec DIR). A test names what it shows in its title: `[RUN-101]`, `[RUN-101, STATE-136]`,
-// scenario rows as `[RUN#12]`, `[STATE#98]`, `[SESS#3]`, `[MODEL#27]`, `[TRACE-T6]`, `[TOOL-AC15]`.
+// scenario rows as `[RUN#12]`, `[STATE#98]`, `[SESS#3]`, `[MODEL#27]`, `[TRACE-T6]`, `[TOOL-AC15]`. Decisions (`[TRACE-D-13]`) and the rows of
+// the table of session writes (`[SESS-W6]`) may be named too; they say in other words what requirements say, and are not counted.
 import { readFileSync, readdirSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 
@@ -41,6 +42,13 @@ function idsOf(prefix, text) {
   return ids;
 }
 
+/** What a test may name without being asked to: decisions of a file, and rows of tables beside the scenarios. */
+function namesBeside(prefix, text) {
+  const names = [...text.matchAll(/^\| *D-(\d+) *\|/gm)].map((m) => `${prefix}-D-${m[1]}`);
+  for (const m of text.matchAll(/^\| *(W\d+) *\|/gm)) names.push(`${prefix}-${m[1]}`);
+  return names;
+}
+
 function* testFiles(dir) {
   for (const name of readdirSync(dir)) {
     if (name === 'node_modules' || name === 'dist' || name.startsWith('.')) continue;
@@ -66,7 +74,9 @@ for (const file of testFiles(process.cwd())) {
       let mark = '-';
       for (const part of bracket[1].split(/[,\s]+/).filter(Boolean)) {
         const m =
-          /^(?:(RUN|STATE|SESS|TRACE|TOOL|MODEL|IL))?([-#])?([A-Z]{0,2})(\d+)(?:[-–…]+([A-Z]{0,2})(\d+))?$/.exec(part);
+          /^(?:(RUN|STATE|SESS|TRACE|TOOL|MODEL|IL))?([-#])?(D-|[A-Z]{0,2})(\d+)(?:[-–…]+([A-Z]{0,2})(\d+))?$/.exec(
+            part,
+          );
         if (!m) {
           unread.push(`${relative(process.cwd(), file)}: ${part}`);
           continue;
@@ -106,7 +116,10 @@ else if (args[0] === '--missing') {
   }
   console.log(`total  ${String(n).padStart(4)} of ${t}`);
   const known = new Set(
-    Object.entries(files).flatMap(([prefix, file]) => [...idsOf(prefix, readFileSync(join(specDir, file), 'utf8'))]),
+    Object.entries(files).flatMap(([prefix, file]) => {
+      const text = readFileSync(join(specDir, file), 'utf8');
+      return [...idsOf(prefix, text), ...namesBeside(prefix, text)];
+    }),
   );
   const unknown = [...named.keys()].filter((id) => !known.has(id));
   const faults = [...named.keys()].filter((id) => id.startsWith('IL-'));

@@ -76,7 +76,7 @@ bothForms((runForm, form) => {
       expect(session.kinds).toBe('u fc fco u');
     });
 
-    it('stores all calls of a pausing turn with the outputs that exist, and on the resume the rest; the history is not read again [RUN-1603, SESS-082]', async () => {
+    it('stores all calls of a pausing turn with the outputs that exist, and on the resume the rest; the history is not read again [RUN-1603, SESS-082, SESS-W3]', async () => {
       const session = new PlainSession();
       const gated = effectTool('gated', [], { needsApproval: true });
       const model = new ScriptedModel([
@@ -95,7 +95,7 @@ bothForms((runForm, form) => {
       expect(session.kinds).toBe('u fc fc fco fco m');
     });
 
-    it('goes on in another process with another object over the same store: each call and output once, in order [SESS#2, STATE-302, W3]', async () => {
+    it('goes on in another process with another object over the same store: each call and output once, in order [SESS#2, STATE-302]', async () => {
       const before = new PlainSession('chat');
       const gated = effectTool('gated', [], { needsApproval: true });
       const paused = await runForm(
