@@ -63,6 +63,21 @@ bothForms((runForm, form) => {
       expect(model.calls).toHaveLength(3);
     });
 
+    it('changes nothing of what callbacks are told of their turn: `turnInput` is without it, from the model call to the tools [RUN-411, RUN-223]', async () => {
+      const { agent, model } = scriptedDesk(toolCall('t'), 'done');
+      const log: string[] = [];
+      const see = (ctx: RunContext): void => void log.push(kindsOf(ctx.turnInput));
+      await runForm(agent, 'go', {
+        callModelInputFilter: ({ modelData }) => ({
+          ...modelData,
+          input: [user('other'), ...modelData.input.slice(-1)],
+        }),
+        hooks: { onLlmStart: see, onLlmEnd: see, onToolStart: see, onToolEnd: see, onAgentEnd: see },
+      });
+      expect(model.calls.map(({ request }) => kindsOf(request.input))).toEqual(['u u', 'u fco']);
+      expect(log).toEqual([...Array<string>(4).fill('u'), ...Array<string>(3).fill('u fc fco')]);
+    });
+
     it('counts by what it returns alone; what it does to its list changes nothing else [RUN-221, RUN-223, RUN-004]', async () => {
       const { agent, model } = scriptedDesk(toolCall('t'), 'done');
       const result = await runForm(agent, 'go', {

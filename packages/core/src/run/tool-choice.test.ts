@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, RunState } from '../index.ts';
+import { Agent, run, runStreamed, RunState } from '../index.ts';
 import type { ModelSettings, ResponseOutputItem } from '../index.ts';
 import { bothForms } from '../testing/forms.ts';
 import { ScriptedModel, text, toolCall } from '../testing/index.ts';
@@ -87,6 +87,16 @@ bothForms((runForm, form) => {
       }
     });
   });
+});
+
+it('a forced choice of tools is forgotten by the run that used one: a state that was taken before knows nothing of it [RUN-611]', async () => {
+  const { agent, model } = forced([toolCall('t'), 'done', 'again']);
+  let before: RunState | undefined;
+  const stream = runStreamed(agent, 'go', { hooks: { onLlmStart: () => void (before ??= stream.toState()) } });
+  await stream.completed;
+  expect(choices(model)).toEqual(['required', undefined]);
+  await run(agent, before ?? '');
+  expect(choices(model).at(-1)).toBe('required');
 });
 
 describe('the names of used tools', () => {
