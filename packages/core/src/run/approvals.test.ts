@@ -243,6 +243,8 @@ bothForms((runForm, form) => {
       const model = () => new ScriptedModel([toolCall('gated', {}, { callId: 'c1' }), 'done']);
       const error = await rejection(runForm(new Agent({ name: 'A', model: model(), tools: [gated('yes')] }), 'go'));
       expect(error).toMatchObject({ code: 'needs_approval_type' });
+      const forgetful = new Agent({ name: 'A', model: model(), tools: [gated(undefined)] });
+      expect(String(await rejection(runForm(forgetful, 'go')))).toMatch(/says true or false, not undefined\.$/);
       const text = (await runForm(new Agent({ name: 'A', model: model(), tools: [gated(true)] }), 'go'))
         .toState()
         .toString();

@@ -9,7 +9,7 @@ type End = { readonly error: unknown } | 'done';
  * reader at a time. Costs no timer, promise or copy for an event that nobody waits for.
  */
 export class EventQueue {
-  #events: RunStreamEvent[] = [];
+  #events: (RunStreamEvent | undefined)[] = [];
   #head = 0;
   #end: End | undefined;
   /** The reader's `next` that waits for an event. */
@@ -105,6 +105,8 @@ export class EventQueue {
   #next(close: () => unknown): Promise<IteratorResult<RunStreamEvent>> {
     const event = this.#events[this.#head];
     if (event !== undefined) {
+      // A reader that is never quite done must not keep what it has read.
+      this.#events[this.#head] = undefined;
       this.#head += 1;
       if (this.#head === this.#events.length) {
         this.#events = [];

@@ -8,15 +8,17 @@ import type { Span, SpanUsage, Trace } from '../tracing/types.ts';
 import type { ResolvedOptions } from './options.ts';
 import type { ModelTimeoutError } from '../base/errors.ts';
 import { resolveOutput } from '../agent/output.ts';
-import { ModelBehaviorError, RunAbortedError, ToolTimeoutError } from '../base/errors.ts';
+import { ModelBehaviorError, RunAbortedError } from '../base/errors.ts';
 import { contextInternals } from '../state/context.ts';
 import { isOfCallIds } from '../state/ledger.ts';
+import { qualifiedNameOf } from '../state/lookup-key.ts';
+import { failCancelled, FunctionSpan } from './function-span.ts';
 import { tracedInput } from '../models/traced-input.ts';
 import { addDetails, failSpan, failSpanIfOk, finishItem, startItem } from '../tracing/lifecycle.ts';
 import { startRunTrace } from '../tracing/run-trace.ts';
 import type { RunTrace } from '../tracing/run-trace.ts';
 import { runInScope } from '../tracing/scope.ts';
-import { errorText, errorTypeOf, fieldOf, toolErrorText } from '../tracing/sensitive.ts';
+import { errorText, errorTypeOf, fieldOf } from '../tracing/sensitive.ts';
 import type { TextFilter } from '../tracing/sensitive.ts';
 import { traceRecordOf } from '../tracing/trace-record.ts';
 import { writeUsage } from '../tracing/usage.ts';
@@ -86,7 +88,7 @@ export class RunSpans {
   }
 
   /** What a new span hangs on now. */
-  get current(): Trace | Span | undefined {
+  get current(): Trace | Span {
     return this.#turn ?? this.#agent?.span ?? this.#task ?? this.#run.parent;
   }
 
@@ -122,14 +124,13 @@ export class RunSpans {
   openAgent(agent: AnyAgent): Span<'agent'> {
     if (this.#agent?.agent === agent) return this.#agent.span;
     const output = resolveOutput(agent);
-    const init = {
-      type: 'agent',
-      name: agent.name,
-      handoffs: [],
-      tools: [],
-      outputType: output.type === 'text' ? 'str' : output.request.name,
-    } as const;
-    const span = startItem(this.#run.span({ ...init, handoffs: [], tools: [] }, this.#task ?? this.#run.parent));
+    const outputType = output.type === 'text' ? 'str' : output.request.name;
+    const span = startItem(
+      this.#run.span(
+        { type: 'agent', name: agent.name, handoffs: [], tools: [], outputType },
+        this.#task ?? this.#run.parent,
+      ),
+    );
     this.#agent = { span, agent, hasInput: false };
     this.#setSpan(span);
     return span;
@@ -200,9 +201,7 @@ export class RunSpans {
     agent: AnyAgent,
   ): FunctionSpan | undefined {
     if (!this.#run.recording) return undefined;
-    const name = call.namespace && call.namespace !== call.name ? `${call.namespace}.${call.name}` : call.name;
-    const parent = this.#turn ?? this.#agent?.span ?? this.#task ?? this.#run.parent;
-    const span = this.#run.span({ type: 'function', name }, parent);
+    const span = this.#run.span({ type: 'function', name: qualifiedNameOf(call.name, call.namespace) }, this.current);
     this.#run.setSensitive(span, 'input', call.arguments);
     startItem(span);
     addDetails(span, {
@@ -255,106 +254,5 @@ export class RunSpans {
 
   #setSpan(span: Span<'turn'> | Span<'agent'>): void {
     this.#context.span = span as unknown as Span;
-  }
-}
-
-/** A call that something else brought to its end; one that had its output already was merely cut short. */
-function failCancelled(span: Span<'function'>, error: unknown, toolName: string, show: TextFilter): void {
-  if (span.details.outcome !== undefined) return;
-  addDetails(span, { outcome: 'cancelled' });
-  failSpanIfOk(span, {
-    message: 'Tool execution cancelled',
-    data: { tool_name: toolName, error: toolErrorText(error, show) },
-  });
-}
-
-/** The span of one call of a function tool. */
-export class FunctionSpan {
-  readonly span: Span<'function'>;
-  readonly #run: RunTrace;
-  /** As dashboards know it: without its namespace. */
-  readonly #toolName: string;
-
-  constructor(span: Span<'function'>, run: RunTrace, toolName: string) {
-    this.span = span;
-    this.#run = run;
-    this.#toolName = toolName;
-  }
-
-  /** Runs the call in its scope; what fails it fails the span too. `cancelled`: others had told it to stop. */
-  async within(work: () => Promise<void>, cancelled: () => boolean): Promise<void> {
-    try {
-      await runInScope(this.span as unknown as Span, work);
-    } catch (error) {
-      if (cancelled()) failCancelled(this.span, error, this.#toolName, this.#texts);
-      else if (error instanceof ToolTimeoutError) this.timedOut(error, 'error');
-      else
-        this.#fail(
-          'Error running tool',
-          { tool_name: this.#toolName, error: toolErrorText(error, this.#texts) },
-          'error',
-        );
-      throw error;
-    } finally {
-      finishItem(this.span);
-    }
-  }
-
-  pending(): void {
-    addDetails(this.span, { approval: 'pending', outcome: 'interrupted' });
-  }
-
-  approved(): void {
-    addDetails(this.span, { approval: 'approved' });
-  }
-
-  rejected(call: ResponseFunctionToolCall, text: string): void {
-    this.#set(text);
-    addDetails(this.span, { approval: 'rejected', outcome: 'rejected' });
-    failSpan(this.span, {
-      message: this.#texts?.(text) ?? 'Tool execution rejected',
-      data: {
-        tool_name: this.#toolName,
-        error: `Tool execution for ${call.call_id} was manually rejected by user.`,
-      },
-    });
-  }
-
-  output(value: unknown): void {
-    this.#set(value);
-    if (this.span.details.outcome === undefined) addDetails(this.span, { outcome: 'ok' });
-  }
-
-  /** The call failed, and its failure policy answered with a text. */
-  handledFailure(error: unknown, byDefault: boolean): void {
-    this.#fail(
-      'Error running tool (non-fatal)',
-      { tool_name: this.#toolName, error: toolErrorText(error, this.#texts, byDefault) },
-      'error_handled',
-      errorTypeOf(error),
-    );
-  }
-
-  /** The call took too long; a text went to the model, or the run fails. */
-  timedOut(error: unknown, outcome: 'error' | 'error_handled'): void {
-    this.#fail(
-      'Tool execution cancelled',
-      { tool_name: this.#toolName, error: toolErrorText(error, this.#texts) },
-      outcome,
-      errorTypeOf(error),
-    );
-  }
-
-  #fail(message: string, data: Record<string, unknown>, outcome: 'error' | 'error_handled', errorType?: string): void {
-    addDetails(this.span, { outcome, ...(errorType === undefined ? {} : { errorType }) });
-    failSpanIfOk(this.span, { message, data });
-  }
-
-  #set(value: unknown): void {
-    this.#run.setSensitive(this.span, 'output', value);
-  }
-
-  get #texts(): TextFilter {
-    return this.#run.texts(fieldOf(this.span, 'error'));
   }
 }

@@ -1,7 +1,7 @@
 import { brand, internal } from '../base/brand.ts';
 import { AgentsError, ModelBehaviorError } from '../base/errors.ts';
 import { RunItemBase } from '../items/items.ts';
-import { lookupKeyOf, sameLookupKey } from './lookup-key.ts';
+import { lookupKeyOf, qualifiedNameOf, sameLookupKey } from './lookup-key.ts';
 import type { RunContext } from './context.ts';
 import type { ToolLookupKey } from './record.ts';
 import type { AnyAgent } from '../agent/agent.ts';
@@ -105,7 +105,7 @@ export class ToolApprovalItem extends RunItemBase<ToolCallWire | McpApprovalRequ
     const toolName = facts.toolName ?? own.name;
     const namespace = facts.namespace ?? own.namespace;
     this.name = toolName ?? text(raw['type']) ?? 'unknown_tool';
-    this.qualifiedName = namespace === undefined || namespace === this.name ? this.name : `${namespace}.${this.name}`;
+    this.qualifiedName = qualifiedNameOf(this.name, namespace);
     this.arguments = argumentsOf(raw);
     this.callId = text(raw['call_id']) ?? text(raw['id']) ?? '';
     this.toolOrigin = facts.toolOrigin;

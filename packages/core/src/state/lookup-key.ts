@@ -41,3 +41,8 @@ export function sameLookupKey(a: ToolLookupKey, b: ToolLookupKey): boolean {
     a.kind === b.kind && a.name === b.name && (a.kind !== 'namespaced' || a.namespace === (b as typeof a).namespace)
   );
 }
+
+/** A name with its namespace, as people read it; one that only repeats the name says nothing. */
+export function qualifiedNameOf(name: string, namespace: string | null | undefined): string {
+  return namespace && namespace !== name ? `${namespace}.${name}` : name;
+}

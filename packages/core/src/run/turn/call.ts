@@ -1,3 +1,4 @@
+import type { ResponseStreamEvent } from '../../items/wire.ts';
 import type { ModelResponse } from '../../models/model.ts';
 import type { StateRecord } from '../../state/record.ts';
 import type { RunEnv } from '../env.ts';
@@ -27,10 +28,7 @@ export async function callForTurn(prepared: PreparedCall, record: StateRecord, e
     traceParent: env.spans.current,
     attempt: env.attempt,
   };
-  const onEvent =
-    emit &&
-    ((data: Parameters<NonNullable<Parameters<typeof callModel>[2]>>[0]): void =>
-      emit({ type: 'raw_response_event', data }));
+  const onEvent = emit && ((data: ResponseStreamEvent): void => emit({ type: 'raw_response_event', data }));
   const effect = { kind: 'model', turn: record.currentTurn, agentName: prepared.agent.name } as const;
   env.models.add(prepared.model);
   try {

@@ -48,10 +48,15 @@ export function classify(response: ModelResponse, agent: AnyAgent, tools: ToolTa
   const calls: FunctionCall[] = [];
   const unknownTypes: string[] = [];
   for (const raw of response.output) {
-    const item = raw.type === 'function_call' ? callItem(agent, raw, tools) : itemOf(raw, agent);
+    if (raw.type === 'function_call') {
+      const call = newCall(agent, raw, tools);
+      calls.push(call);
+      items.push(call.item);
+      continue;
+    }
+    const item = itemOf(raw, agent);
     if (item === undefined) unknownTypes.push(String((raw as { type?: unknown }).type));
     else items.push(item);
-    if (raw.type === 'function_call') calls.push(functionCall(item as ToolCallItem, raw, tools));
   }
   return { items, calls, unknownTypes };
 }
@@ -69,11 +74,11 @@ export function reclassify(
   const calls = new Map<string, FunctionCall>();
   for (const item of processed.newItems) {
     if (item.type === 'tool_call_item' && item.rawItem.type === 'function_call')
-      calls.set(item.rawItem.call_id, functionCall(item, item.rawItem, tools));
+      calls.set(item.rawItem.call_id, knownCall(item, item.rawItem, tools));
   }
   for (const { agent: owner, rawItem, toolOrigin } of waiting) {
     if (owner !== agent || rawItem.type !== 'function_call' || calls.has(rawItem.call_id)) continue;
-    calls.set(rawItem.call_id, functionCall(new ToolCallItem(agent, rawItem, { toolOrigin }), rawItem, tools));
+    calls.set(rawItem.call_id, knownCall(new ToolCallItem(agent, rawItem, { toolOrigin }), rawItem, tools));
   }
   return [...calls.values()];
 }
@@ -100,17 +105,19 @@ export function findTool(
   return tools.get(call.name) ?? (call.name === jsonToolName ? jsonToolOf(agent) : undefined);
 }
 
-function functionCall(item: ToolCallItem, call: ResponseFunctionToolCall, tools: ToolTable): FunctionCall {
-  return { call, item, tool: findTool(call, item.agent, tools), lookupKey: lookupKeyOf(call) };
-}
-
-function callItem(agent: AnyAgent, call: ResponseFunctionToolCall, tools: ToolTable): ToolCallItem {
+function newCall(agent: AnyAgent, call: ResponseFunctionToolCall, tools: ToolTable): FunctionCall {
   const tool = findTool(call, agent, tools);
-  return new ToolCallItem(agent, call, {
+  const item = new ToolCallItem(agent, call, {
     title: tool?.title,
     description: tool?.description || undefined,
     toolOrigin: tool?.origin,
   });
+  return { call, item, tool, lookupKey: lookupKeyOf(call) };
+}
+
+/** Of a stored response: its item says what the tool was then. */
+function knownCall(item: ToolCallItem, call: ResponseFunctionToolCall, tools: ToolTable): FunctionCall {
+  return { call, item, tool: findTool(call, item.agent, tools), lookupKey: lookupKeyOf(call) };
 }
 
 function itemOf(raw: Exclude<ResponseOutputItem, ResponseFunctionToolCall>, agent: AnyAgent): RunItem | undefined {

@@ -3,7 +3,7 @@ import type { FunctionTool } from '../../agent/tool.ts';
 import type { ToolApprovalItem } from '../../state/decisions.ts';
 import type { StoredDecision } from '../../state/record.ts';
 import type { RunEnv } from '../env.ts';
-import type { FunctionSpan } from '../spans.ts';
+import type { FunctionSpan } from '../function-span.ts';
 import type { Pass } from './pass.ts';
 import type { PlannedFunctionCall } from './plan.ts';
 import { extractCustomData } from '../../agent/custom-data.ts';

@@ -8,6 +8,7 @@ import { undecidable } from '../../agent/arguments.ts';
 import { toolInternals } from '../../agent/tool-internals.ts';
 import { AgentsError, UserError } from '../../base/errors.ts';
 import { getLogger } from '../../base/logger.ts';
+import { kindOf } from '../../base/options.ts';
 import { contextInternals } from '../../state/context.ts';
 import { ToolApprovalItem } from '../../state/decisions.ts';
 import { applyDecision } from '../../state/decide.ts';
@@ -132,7 +133,7 @@ async function askPolicy(
 
 function policyKind(tool: FunctionTool<never>, received: unknown): UserError {
   return new UserError(
-    `\`needsApproval\` of the tool ${tool.qualifiedName} must be true, false, or a function that says true or false, not ${received === null ? 'null' : `a ${typeof received}`}.`,
+    `\`needsApproval\` of the tool ${tool.qualifiedName} must be true, false, or a function that says true or false, not ${kindOf(received)}.`,
     {
       code: 'needs_approval_type',
     },

@@ -5,6 +5,7 @@ import type { RunEnv } from '../env.ts';
 import type { PreparedCall } from './prepare.ts';
 import { contextInternals } from '../../state/context.ts';
 import { isOfCallIds } from '../../state/ledger.ts';
+import { qualifiedNameOf } from '../../state/lookup-key.ts';
 import { callSharedHooks } from '../hooks.ts';
 import { classify } from './classify.ts';
 import { toolNotFound } from './execute.ts';
@@ -66,8 +67,7 @@ async function llmEnd(response: ModelResponse, record: StateRecord, env: RunEnv)
 /** One name per call, with its namespace; of the provider's tools the name of their kind. */
 function toolNames(item: RunItem): string[] {
   if (item.type !== 'tool_call_item' || item.toolName === undefined) return [];
-  const { namespace } = item.rawItem as { namespace?: unknown };
-  return [namespace && namespace !== item.toolName ? `${namespace as string}.${item.toolName}` : item.toolName];
+  return [qualifiedNameOf(item.toolName, (item.rawItem as { namespace?: string | null }).namespace)];
 }
 
 /** Finding tools is no use of one: a forced choice stays (RUN-408). */

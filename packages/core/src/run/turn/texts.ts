@@ -3,6 +3,7 @@ import type { RunEnv } from '../env.ts';
 import type { ToolErrorArgs, ToolErrorFormatter } from '../options.ts';
 import { ModelBehaviorError } from '../../base/errors.ts';
 import { className, getLogger } from '../../base/logger.ts';
+import { qualifiedNameOf } from '../../state/lookup-key.ts';
 
 /** What the model reads of a call that a person refused: their message, else the run's formatter, else a fixed text. */
 export async function rejectionText(
@@ -51,13 +52,12 @@ async function format(
 ): Promise<string> {
   const formatter = env.options.toolErrorFormatter as ToolErrorFormatter | undefined;
   if (formatter === undefined) return defaultMessage;
-  const toolName = call.namespace && call.namespace !== call.name ? `${call.namespace}.${call.name}` : call.name;
   try {
     const text: unknown = await env.control.race(
       formatter({
         kind,
         toolType: 'function',
-        toolName,
+        toolName: qualifiedNameOf(call.name, call.namespace),
         callId: call.call_id,
         defaultMessage,
         error,
