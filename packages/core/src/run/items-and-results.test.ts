@@ -22,6 +22,7 @@ import type { ModelStep } from '../testing/index.ts';
 import {
   effectTool,
   exactly,
+  idle,
   kindsOf,
   logged,
   PlainSession,
@@ -435,4 +436,33 @@ it('a call item knows its tool; conversions and copies share no list with it [RU
   input.push(user('later'));
   expect(kindsOf(result.input as AgentInputItem[])).toBe('u');
   expect(kindsOf(result.toInputList())).toBe('u fc fco m');
+});
+
+describe('a stream whose turn is cut after a call began to wait', () => {
+  it.each([
+    ['fails', 'failed'],
+    ['is cancelled', 'cancelled'],
+  ] as const)(
+    'has no interruptions when it %s, for it did not pause; its state has them [RUN-1211]',
+    async (_, status) => {
+      const seen: number[] = [];
+      const bad = tool({
+        name: 'bad',
+        failureErrorFunction: null,
+        execute: async () => {
+          await idle();
+          seen.push(stream.toState().interruptions.length, stream.interruptions.length);
+          if (status === 'cancelled') stream.cancel();
+          throw new Error('no');
+        },
+      });
+      const { agent } = scriptedDesk([toolCall('g'), toolCall('bad')]);
+      agent.tools.push(bad);
+      const stream = runStreamed(agent, 'go');
+      const error = await rejection(stream.completed);
+      expect(seen).toEqual([1, 0]);
+      expect([stream.status, stream.interruptions, stream.finalOutput]).toEqual([status, [], undefined]);
+      expect(getRunErrorState(error)?.interruptions).toHaveLength(1);
+    },
+  );
 });
