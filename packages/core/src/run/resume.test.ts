@@ -136,6 +136,23 @@ bothForms((runForm, form) => {
       expect(comparable(again.toState().toString())).toEqual(comparable(first.toState().toString()));
     });
 
+    it('warns of each pause that is resumed undecided, whatever was decided in earlier ones; not where a call is decided, before or by the run [RUN-115]', async () => {
+      const { agent } = desk(refund('1', 'c1'), [refund('2', 'c2'), refund('3', 'c3')], 'done');
+      const state = await stateOf(agent, await runForm(agent, 'go'));
+      state.approve(item(state, 'c1'));
+      const records = logged();
+      const second = await runForm(agent, state);
+      expect(records).toEqual([]);
+      await runForm(agent, await stateOf(agent, second));
+      expect(records.map((record) => record.level)).toEqual(['warn']);
+      const one = await stateOf(agent, second);
+      one.reject(item(one, 'c2'));
+      expect((await runForm(agent, one)).status).toBe('interrupted');
+      const all = await runForm(agent, await stateOf(agent, second), { onApproval: () => ({ type: 'approve' }) });
+      expect(all.status).toBe('completed');
+      expect(records).toHaveLength(1);
+    });
+
     it('lets a standing approval hold for later calls [STATE#10, STATE-163, 164]', async () => {
       const { agent, effects } = desk(refund('1', 'c1'), refund('2', 'c2'), 'done');
       const state = await stateOf(agent, await runForm(agent, 'go'));
