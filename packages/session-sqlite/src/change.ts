@@ -18,7 +18,12 @@ export function operationOf<T extends object>(operation: HistoryOperation<T>): O
   return { id: operation.operationId, digest: operation[contentDigest] ?? changeDigest(operation.transaction) };
 }
 
-export function changeDigest<T extends object>(change: Change<T>): string {
+/** For a write that may go without an id: it then applies each time. */
+export function operationWith<T extends object>(id: string | undefined, change: Change<T>): Operation | undefined {
+  return id === undefined ? undefined : { id, digest: changeDigest(change) };
+}
+
+function changeDigest<T extends object>(change: Change<T>): string {
   const parts =
     change.type === 'replace_suffix'
       ? [digests(change.expectedSuffix), digests(change.replacement)]

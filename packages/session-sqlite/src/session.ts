@@ -14,7 +14,7 @@ import {
 } from './arguments.ts';
 import type { Config } from './arguments.ts';
 import { retryBusy } from './busy.ts';
-import { changeDigest, operationOf, sameItem } from './change.ts';
+import { operationOf, operationWith, sameItem } from './change.ts';
 import type { Operation } from './change.ts';
 import { acquire } from './connection.ts';
 import type { Connection } from './connection.ts';
@@ -116,10 +116,7 @@ export class SQLiteSession<T extends object = AgentInputItem> implements Managed
   async appendIfVersion(version: string, items: readonly T[], options?: { operationId?: string }): Promise<string> {
     checkWriteOptions(options, ['operationId'], 'appendIfVersion()');
     const texts = this.#encode(checkItems(items, 'appendIfVersion()'));
-    const operation =
-      options?.operationId === undefined
-        ? undefined
-        : { id: options.operationId, digest: changeDigest({ type: 'append_items', items }) };
+    const operation = operationWith(options?.operationId, { type: 'append_items', items });
     return await this.#change(operation, (statements) => {
       this.#checkVersion(statements, version);
       statements.append(this.sessionId, texts);
@@ -129,10 +126,7 @@ export class SQLiteSession<T extends object = AgentInputItem> implements Managed
   async replaceHistory(items: readonly T[], options?: { ifVersion?: string; operationId?: string }): Promise<string> {
     checkWriteOptions(options, ['ifVersion', 'operationId'], 'replaceHistory()');
     const texts = this.#encode(checkItems(items, 'replaceHistory()'));
-    const operation =
-      options?.operationId === undefined
-        ? undefined
-        : { id: options.operationId, digest: changeDigest({ type: 'replace_history', items }) };
+    const operation = operationWith(options?.operationId, { type: 'replace_history', items });
     return await this.#change(operation, (statements) => {
       if (options?.ifVersion !== undefined) this.#checkVersion(statements, options.ifVersion);
       statements.deleteMessages(this.sessionId);

@@ -26,7 +26,11 @@ export async function invokeFunctionTool<C, A, R>(
 ): Promise<R> {
   if (!isFunctionTool(tool)) throw new UserError('invokeFunctionTool: the first argument is a tool made by `tool()`.');
   const given = (options[0] ?? {}) as { context?: C; callId?: string; signal?: AbortSignal };
-  checkOptions(given, { context: kinds.any, callId: kinds.nonEmptyString, signal: kinds.object }, 'invokeFunctionTool');
+  checkOptions(
+    given,
+    { context: kinds.any, callId: kinds.nonEmptyString, signal: kinds.abortSignal },
+    'invokeFunctionTool',
+  );
   const argumentsJson = typeof args === 'string' ? args : (JSON.stringify(args) ?? '');
   const toolCallId = given.callId ?? `call_${randomHex(12)}`;
   const run = given.context instanceof RunContext ? given.context : new RunContext(given.context);

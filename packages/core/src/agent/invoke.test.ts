@@ -181,6 +181,11 @@ describe('invokeFunctionTool', () => {
     expect(await invokeFunctionTool(greet, '{}', options)).toBe(`${fixed} Invalid arguments: name: expected string`);
   });
 
+  test('takes no signal that cannot fire', async () => {
+    const given = invokeFunctionTool(tool({ name: 'see', execute: () => 1 }), {}, { signal: {} as never });
+    await expect(given).rejects.toThrow("Option 'signal' of invokeFunctionTool must be an AbortSignal");
+  });
+
   test('gives the signal and makes a call up [TOOL-C3]', async () => {
     const { signal } = new AbortController();
     const seen: ToolContext[] = [];

@@ -137,6 +137,14 @@ describe('a call that takes too long', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  test('there is no limit for a call whose signal was aborted before it began: whoever aborted decides how long to wait', async () => {
+    const made = slow({ timeoutMs: 20, execute: () => wait(50).then(() => 'rolled back') });
+    const output = invokeFunctionTool(made, {}, { signal: AbortSignal.abort('stop') });
+    await vi.advanceTimersByTimeAsync(51);
+    expect(await output).toBe('rolled back');
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
   test('the limit covers arguments and body, not the function that explains a failure [TOOL-F26]', async () => {
     const parsing = tool({
       name: 'slow',

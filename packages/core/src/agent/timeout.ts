@@ -40,6 +40,7 @@ export function timeoutError(toolName: string, { ms }: ToolTimeout): ToolTimeout
  * there is no limit any more: whoever aborted decides how long to wait.
  */
 export function inTime<T>(ms: number, signal: AbortSignal, start: () => Promise<T>): Promise<T | 'too late'> {
+  if (signal.aborted) return start();
   return new Promise((resolve, reject) => {
     // One more tick: what settles in the same one as the deadline counts.
     let timer = setTimeout(() => {
