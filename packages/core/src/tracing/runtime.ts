@@ -47,6 +47,8 @@ export interface TracingRuntime {
   shutDown: boolean;
   /** Ids of traces whose start was emitted here, the oldest first (TRACE-R6). */
   readonly startedIds: Set<string>;
+  /** Gives the oldest of them that is still there; made once, since a new one looks at all that were forgotten before. */
+  oldestStarted: Iterator<string> | undefined;
   readonly spanTypes: Map<string, SpanDataWriter>;
   readonly warned: Set<string>;
   removeExitHook: (() => void) | undefined;
@@ -80,14 +82,13 @@ export function warnOnce(key: string, message: string): void {
 }
 
 export function markStarted(traceId: string): void {
-  const { startedIds } = runtime();
+  const now = runtime();
+  const { startedIds } = now;
   startedIds.delete(traceId);
   startedIds.add(traceId);
   if (startedIds.size <= STARTED_IDS) return;
-  for (const oldest of startedIds) {
-    startedIds.delete(oldest);
-    return;
-  }
+  now.oldestStarted ??= startedIds.values();
+  startedIds.delete(now.oldestStarted.next().value as string);
 }
 
 function shared(): TracingRuntime {
@@ -121,6 +122,7 @@ function fresh(): TracingRuntime {
     disabled: undefined,
     shutDown: false,
     startedIds: new Set(),
+    oldestStarted: undefined,
     spanTypes: new Map(),
     warned: new Set(),
     removeExitHook: undefined,
