@@ -4,6 +4,7 @@ import { cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { verdicts } from './goals.ts';
+import { withJavaScript } from './javascript.ts';
 import { measureAll, smoke } from './processes.ts';
 import { measurements } from './rows.ts';
 import { fileSystem } from './sqlite/file-system.ts';
@@ -39,9 +40,9 @@ else if (!existsSync(fileURLToPath(import.meta.resolve('@agents/core')))) {
 async function main(): Promise<void> {
   const chosen = measurements.filter(({ name }) => options.only.includes(name));
   const rounds = options.smoke ? 1 : Number(options.rounds);
-  const all = options.smoke
-    ? await smoke(chosen)
-    : await measureAll(chosen, { rounds, seconds: Number(options.seconds) });
+  const all = await withJavaScript((folder) =>
+    options.smoke ? smoke(folder, chosen) : measureAll(folder, chosen, { rounds, seconds: Number(options.seconds) }),
+  );
   const model = cpus()[0]?.model.trim() ?? 'unknown processor';
   const machine = `${model}, ${cpus().length} cores, Node ${process.versions.node}, SQLite files on ${fileSystem()}`;
   const taken = options.smoke ? 'too small to mean anything' : `medians of ${rounds} processes (least–greatest)`;
