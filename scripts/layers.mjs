@@ -10,7 +10,7 @@ import { parseSync } from 'oxc-parser';
 
 /** The house, from the roof to the ground: a folder ends in `/`, a file does not. docs/architecture.md tells what lives where. */
 export const layers = [
-  ['index.ts', 'session.ts', 'tracing.ts', 'tools.ts', 'durable.ts', 'extensions.ts', 'openai/', 'testing/', 'node/'],
+  ['index.ts', 'session.ts', 'tracing.ts', 'tools.ts', 'durable.ts', 'extensions/', 'openai/', 'testing/', 'node/'],
   ['durable/'],
   ['run/'],
   ['snapshot/'],

@@ -3,6 +3,7 @@ import { defineConfig } from 'tsdown';
 export default defineConfig({
   entry: {
     index: 'src/index.ts',
+    'extensions/index': 'src/extensions/index.ts',
     'openai/index': 'src/openai/index.ts',
     session: 'src/session.ts',
     tracing: 'src/tracing.ts',

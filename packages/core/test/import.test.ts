@@ -31,7 +31,7 @@ const program = (entry: string): string => `
   entry.getDefaultModel?.();
   console.log(JSON.stringify([Object.keys(entry).length > 0, atImport, seen]));`;
 
-test.each(['index.ts', 'session.ts', 'tracing.ts', 'openai/index.ts', 'testing/index.ts'])(
+test.each(['index.ts', 'session.ts', 'tracing.ts', 'extensions/index.ts', 'openai/index.ts', 'testing/index.ts'])(
   'importing %s reads no file, no variable and no clock [TOOL-Z5]',
   async (entry) => {
     const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program(entry)]);

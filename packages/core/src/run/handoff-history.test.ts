@@ -422,10 +422,10 @@ describe('the mapper', () => {
   });
 
   it.each([
-    ['a string', 'text', /array of input items, not a string/],
-    ['nothing', undefined, /not undefined/],
-    ['a promise', Promise.resolve([]), /not an object/],
-    ['a list with a text', ['text'], /a string at index 0/],
+    ['a string', 'text', /mapper of nested handoff history returned a string/],
+    ['nothing', undefined, /returned undefined/],
+    ['a promise', Promise.resolve([]), /returned a promise/],
+    ['a list with a text', ['text'], /returned a string as item 0/],
   ])('must return a list of items, not %s [TOOL-HO34, HO49]', (_, returned, text) => {
     const nest = (): unknown => nestHistory(data({}), { mapper: () => returned as never });
     expect(nest).toThrow(UserError);
@@ -438,7 +438,7 @@ describe('markers', () => {
 
   it('of the own choice stand around the records and are read again [TOOL-HO35]', () => {
     const first = nestHistory(data({ history: 'a' }), { markers });
-    const [{ content }] = first.patch.inputHistory as [{ content: string }];
+    const [{ content }] = first.patch.inputHistory as unknown as [{ content: string }];
     expect(content).toBe(`${PREAMBLE}\n[[\n1. user: a\n]]`);
     expect(nestHistory(data({ history: first.patch.inputHistory }), { markers }).patch.inputHistory).toEqual(
       first.patch.inputHistory,

@@ -2,7 +2,7 @@ import type { HandoffHistoryMapper, HandoffInputData, HandoffInputPatch } from '
 import { UserError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { encodeJson } from '../base/json-encode.ts';
-import { kindOf } from '../base/options.ts';
+import { checkItemList } from '../items/check.ts';
 import { convertedItem, inputToList, itemDigest, toInputItem } from '../items/convert.ts';
 import type { AgentInputItem, RunItem } from '../items/items.ts';
 import { plainJson } from '../snapshot/plain.ts';
@@ -120,12 +120,7 @@ function patchOf(inputHistory: AgentInputItem[]): NestedHistory['patch'] {
 function mapped(mapper: HandoffHistoryMapper, past: readonly AgentInputItem[], data: History): AgentInputItem[] {
   const transcript = [...past, ...wiresOf(data).map(({ wire }) => wire)];
   const next: unknown = mapper(transcript.map((item) => plainJson(item)) as unknown as AgentInputItem[]);
-  if (!Array.isArray(next))
-    throw new UserError(`'handoffHistoryMapper' must return an array of input items, not ${kindOf(next)}.`);
-  for (const [index, item] of next.entries()) {
-    if (!isObject(item))
-      throw new UserError(`'handoffHistoryMapper' returned ${kindOf(item)} at index ${index}, which is no input item.`);
-  }
+  checkItemList(next, 'The mapper of nested handoff history returned');
   return next as AgentInputItem[];
 }
 
