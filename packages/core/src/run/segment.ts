@@ -37,7 +37,11 @@ const END_GRACE_MS = 250;
 export interface Sink {
   emit(event: RunStreamEvent): void;
   boundary(): Promise<void> | undefined;
+  /** How the segment ends is certain: what happens while it is told of that changes it no more. */
+  decided(outcome: Outcome, error?: unknown): void;
 }
+
+type Outcome = 'completed' | 'interrupted' | 'cancelled' | 'failed';
 
 /** How a segment that did not fail ended. `cancelled`: after a turn, with nothing to show yet. */
 export type SegmentEnd = 'settled' | 'cancelled';
@@ -101,15 +105,18 @@ export class Segment {
   }
 
   async #run(): Promise<SegmentEnd> {
-    let outcome: 'completed' | 'interrupted' | 'cancelled' | 'failed' = 'failed';
+    let outcome: Outcome = 'failed';
     try {
       const end = await this.#drive();
       outcome =
         end === 'cancelled' ? 'cancelled' : this.#record.step.type === 'interruption' ? 'interrupted' : 'completed';
+      this.#sink?.decided(outcome);
       return end;
     } catch (thrown) {
       if (this.control.error) outcome = 'cancelled';
-      throw this.#failure(this.control.error ?? thrown);
+      const error = this.#failure(this.control.error ?? thrown);
+      this.#sink?.decided(outcome, error);
+      throw error;
     } finally {
       await this.#leave(outcome);
     }
@@ -159,7 +166,7 @@ export class Segment {
     return attachRunData(thrown, errorDetails(frozen, this.env.context, this.trace));
   }
 
-  async #leave(outcome: 'completed' | 'interrupted' | 'cancelled' | 'failed'): Promise<void> {
+  async #leave(outcome: Outcome): Promise<void> {
     const { env, control } = this;
     this.#settleLive();
     const tell = (what: string, call: () => MaybePromise<void> | undefined): Promise<void> =>

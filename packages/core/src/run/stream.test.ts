@@ -23,6 +23,7 @@ import {
   PlainSession,
   readAll,
   rejection,
+  scriptedDesk,
   unhandledDuring,
 } from '../../test/run-kit.ts';
 
@@ -333,6 +334,8 @@ describe('cancel after the turn', () => {
 });
 
 describe('cancel at once', () => {
+  const down = new Error('down');
+
   it('ends in the middle of a response: signals the model, stores nothing more, and throws nowhere but from completed [RUN#55, RUN-1405, 1412, 1413]', async () => {
     const session = new PlainSession();
     const model = paced('one two three four');
@@ -441,6 +444,45 @@ describe('cancel at once', () => {
     ended.cancel();
     expect([ended.status, ended.finalOutput]).toEqual(['completed', 'done']);
     expect(namesOf(await readAll(ended))).toEqual(['agent A', 'R', 'message_output_created']);
+  });
+
+  it.each([
+    ['completed', 'done', ['done', 0, undefined, 'message_output_created']],
+    ['interrupted', toolCall('g'), [undefined, 1, undefined, 'tool_approval_requested']],
+    ['failed', down, [undefined, 0, down, 'down']],
+  ] as const)(
+    'has no effect on a run that is only told that it has %s [RUN-1412, RUN-1403, RUN-1405]',
+    async (status, step, end) => {
+      const seen: unknown[] = [];
+      const { agent } = scriptedDesk(step);
+      const onRunEnd = (_ctx: unknown, outcome: string): void => {
+        stream.cancel();
+        seen.push(outcome, stream.status, stream.isComplete);
+      };
+      const stream = runStreamed(agent, 'x', { hooks: { onRunEnd } });
+      const completed = await stream.completed.then(
+        (result) => result.status,
+        () => 'failed',
+      );
+      const last = await readAll(stream).then(
+        (events) => namesOf(events).at(-1),
+        (error: unknown) => (error as Error).message,
+      );
+      expect([...seen, completed, stream.status]).toEqual([status, status, true, status, status]);
+      expect([stream.finalOutput, stream.interruptions.length, stream.error, last]).toEqual(end);
+    },
+  );
+
+  it('leaves no final output where its reader asks for it at the very last event [RUN-1412]', async () => {
+    const { agent } = scriptedDesk(toolCall('g'));
+    const ending = agent.clone({ toolUseBehavior: 'stop_on_first_tool' });
+    const state = (await run(ending, 'x')).toState();
+    for (const item of state.interruptions) state.approve(item);
+    const stream = runStreamed(ending, state);
+    for await (const event of stream)
+      if (event.type === 'run_item_stream_event' && event.name === 'tool_output') stream.cancel();
+    expect(getRunErrorState(await rejection(stream.completed))?.status).toBe('completed');
+    expect([stream.status, stream.finalOutput]).toEqual(['cancelled', undefined]);
   });
 
   it('empties the queue and ends a reader that waits, without an error [RUN-1412]', async () => {

@@ -27,12 +27,18 @@ export class StreamedRun extends ResultView {
   readonly #completed: Promise<RunResult>;
   /** Somebody reads the stream or waits for its end. */
   #watched = false;
+  #over = false;
 
   constructor(agent: AnyAgent, input: RunInput, options: ResolvedOptions) {
     super();
     this.#segment = new Segment(agent, input, options, {
       emit: (event) => this.#queue.push(event),
       boundary: () => this.#queue.boundary(),
+      decided: (outcome, error) => {
+        if (this.isComplete) return;
+        this.#status = outcome;
+        if (outcome === 'failed') this.#error = error;
+      },
     });
     // Abort by the caller's signal is seen at once, like `cancel`.
     this.#segment.control.onAbort(() => this.#cancelled());
@@ -104,7 +110,8 @@ export class StreamedRun extends ResultView {
   cancel(options: { mode?: CancelMode } = {}): void {
     checkOptions(options, { mode: kinds.oneOf('immediate', 'after_turn') }, 'cancel()');
     const { mode = 'immediate' } = options;
-    if (!this.isComplete) this.#segment.control.cancel(mode);
+    // Behind the decision it cuts short what is told of the end.
+    if (!this.#over) this.#segment.control.cancel(mode);
   }
 
   /** What is visible of an abort does not wait for what is still being told to stop. */
@@ -115,8 +122,8 @@ export class StreamedRun extends ResultView {
   }
 
   #settle(end: SegmentEnd): RunResult {
+    this.#over = true;
     if (end === 'cancelled') {
-      this.#status = 'cancelled';
       this.#queue.end('done');
       const record = copyRecord(this.record);
       throw attachRunData(
@@ -124,15 +131,13 @@ export class StreamedRun extends ResultView {
         errorDetails(record, this.context, this.trace),
       );
     }
-    this.#status = this.record.step.type === 'interruption' ? 'interrupted' : 'completed';
     this.#queue.end('done');
     return settledResult(this.record, this.trace);
   }
 
   #fail(error: unknown): never {
+    this.#over = true;
     if (this.#status !== 'cancelled') {
-      this.#status = 'failed';
-      this.#error = error;
       if (!this.#watched)
         getLogger().error(`A streamed run that nobody reads failed (${className(error)}); see its \`error\`.`);
       this.#queue.end({ error }, { keep: this.#segment.env.deliverQueued || error instanceof MaxTurnsExceededError });
