@@ -103,6 +103,26 @@ describe('the order of events', () => {
     for (const { item, position } of announced) expect(second.newItems[position]).toBe(item);
   });
 
+  it.each([[undefined], ['before'], ['half']] as const)(
+    'of a resumed turn that ends the run are told when it is stored, and not when it could not be (fault: %s) [STATE-220, RUN-1306]',
+    async (fault) => {
+      const session = new PlainSession();
+      const agent = freeAndGated(paced([toolCall('g')])).clone({ toolUseBehavior: 'stop_on_first_tool' });
+      const state = (await run(agent, 'go', { session })).toState();
+      for (const item of state.interruptions) state.approve(item);
+      session.faults.push(fault);
+      const stream = runStreamed(agent, state, { session });
+      const told: string[] = [];
+      const read = async (): Promise<void> => {
+        // With the history as it is when the reader hears of it.
+        for await (const event of stream) told.push(`${namesOf([event]).join()}: ${session.kinds}`);
+      };
+      const failed = await read().catch((error: unknown) => error);
+      expect(failed).toBe(fault && session.error);
+      expect(told).toEqual(['agent A: u fc', ...(fault ? [] : ['tool_output: u fc fco'])]);
+    },
+  );
+
   it('announces a call that waits beside a free one once over both segments, in the order of newItems [STATE#94, STATE-126]', async () => {
     const agent = freeAndGated(paced([toolCall('g'), toolCall('t')], 'done'));
     const first = runStreamed(agent, 'go');
