@@ -5,8 +5,7 @@ import { footprint } from './footprint.ts';
 import type { MeasurementName } from './rows.ts';
 import { loadPeer } from './peers/peer.ts';
 import type { Peer, PeerName } from './peers/peer.ts';
-import { loadStore } from './sqlite/store.ts';
-import type { StoreTask, StoreTimes } from './sqlite/times.ts';
+import type { Contestant, StoreTimes } from './sqlite/times.ts';
 import type { Script } from './task.ts';
 
 const [peerName, seconds, divisor, ...names] = process.argv.slice(2);
@@ -51,18 +50,21 @@ async function measure(measurement: MeasurementName): Promise<number[]> {
       return [save, save / stringify, firstSave / stringify, restore, restore / parse];
     }
     case 'sqlite-normal': {
-      const { append, tail } = await store({ history: sized(2_000), synchronous: 'NORMAL' });
-      return [append, tail];
+      const { bare, session, operation } = await besideBare('NORMAL');
+      return [bare.append, session.append, operation.append, bare.tail, session.tail];
     }
-    case 'sqlite-operation':
-      return [(await store({ history: sized(2_000), synchronous: 'NORMAL', withOperationId: true })).append];
-    case 'sqlite-full':
-      return [(await store({ history: sized(2_000), synchronous: 'FULL' })).append];
-    case 'sqlite-full-operation':
-      return [(await store({ history: sized(2_000), synchronous: 'FULL', withOperationId: true })).append];
+    case 'sqlite-full': {
+      const { bare, session, operation } = await besideBare('FULL');
+      return [bare.append, session.append, operation.append];
+    }
     case 'sqlite-long': {
-      const { append, tail } = await store({ history: sized(20_000), synchronous: 'NORMAL' });
-      return [append, tail];
+      const { openStore } = await import('./sqlite/session.ts');
+      const contestants = {
+        short: { openStore, history: sized(2_000) },
+        long: { openStore, history: sized(20_000) },
+      };
+      const { short, long } = await timesOf(contestants, 'NORMAL');
+      return [long.append / short.append, long.tail / short.tail];
     }
     case 'import': {
       const start = cpuMs();
@@ -101,11 +103,26 @@ async function usPerTurn(turns: number): Promise<number> {
   return ((await msOf({ turns, calls: 1 })) * 1000) / turns;
 }
 
-async function store(task: Omit<StoreTask, 'calls'>): Promise<StoreTimes> {
+async function besideBare(
+  synchronous: 'FULL' | 'NORMAL',
+): Promise<Record<'bare' | 'session' | 'operation', StoreTimes>> {
+  const floor = await import('./sqlite/floor.ts');
+  const { openStore } = await import('./sqlite/session.ts');
+  const history = sized(2_000);
+  const contestants = {
+    bare: { openStore: floor.openStore, history },
+    session: { openStore, history },
+    operation: { openStore, history, withOperationId: true },
+  };
+  return await timesOf(contestants, synchronous);
+}
+
+async function timesOf<Name extends string>(
+  contestants: Record<Name, Contestant>,
+  synchronous: 'FULL' | 'NORMAL',
+): Promise<Record<Name, StoreTimes>> {
   const { storeTimes } = await import('./sqlite/times.ts');
-  const loaded = await loadStore[name]?.();
-  if (loaded === undefined) throw new Error(`${name} has no session in SQLite.`);
-  return await storeTimes(loaded.openStore, { ...task, calls: sized(500) }, ms);
+  return await storeTimes(contestants, { synchronous, calls: sized(200), ms });
 }
 
 function expect(got: string | number, wanted: string | number): void {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { peerNames } from './peers/peer.ts';
 import type { PeerName } from './peers/peer.ts';
-import type { Measurement } from './rows.ts';
+import type { Measurement, Row } from './rows.ts';
 import type { Measured } from './summary.ts';
 
 /**
@@ -20,27 +20,53 @@ export async function measureAll(
   const all: Measured[] = [];
   for (const measurement of measurements) {
     console.error(`Measuring ${measurement.name}`);
-    const given = new Map<PeerName, number[][]>(measurement.peers.map((peer) => [peer, []]));
+    const collected = new Collected(measurement);
     for (let round = 0; round < (measurement.exact ? 1 : options.rounds); round += 1) {
-      for (const [peer, list] of given) list.push(...(await measure(folder, peer, options.seconds, 1, [measurement])));
+      for (const process of collected.processes) {
+        const [figures = []] = await measure(folder, process, options.seconds, 1, [measurement]);
+        collected.add(process, figures);
+      }
     }
-    all.push(...toRows(measurement, given));
+    all.push(...collected.rows);
   }
   return all;
 }
 
 /** Every measurement once, as small as it gets. Its figures say nothing. */
 export async function smoke(folder: string, measurements: readonly Measurement[]): Promise<Measured[]> {
-  const given = new Map(measurements.map(({ name }) => [name, new Map<PeerName, number[][]>()]));
-  // The last ones are about loading a package, and can't be had once it is loaded.
-  const lastFirst = measurements.toReversed();
+  const all = measurements.map((measurement) => new Collected(measurement));
   const ofPeer = async (peer: PeerName): Promise<void> => {
-    const chosen = lastFirst.filter(({ peers }) => peers.includes(peer));
-    const figures = await measure(folder, peer, 0, 100, chosen);
-    for (const [index, { name }] of chosen.entries()) given.get(name)?.set(peer, figures.slice(index, index + 1));
+    // The last ones are about loading a package, and can't be had once it is loaded.
+    const chosen = all.filter(({ processes }) => processes.includes(peer)).toReversed();
+    const names = chosen.map(({ measurement }) => measurement);
+    const figures = await measure(folder, peer, 0, 100, names);
+    for (const [index, collected] of chosen.entries()) collected.add(peer, figures[index] ?? []);
   };
   await Promise.all(peerNames.map(ofPeer));
-  return measurements.flatMap((measurement) => toRows(measurement, given.get(measurement.name) ?? new Map()));
+  return all.flatMap(({ rows }) => rows);
+}
+
+/** What the processes of a measurement gave. */
+class Collected {
+  readonly measurement: Measurement;
+  /** The peers that have a process of their own. */
+  readonly processes: readonly PeerName[];
+  readonly rows: readonly { readonly row: Row; readonly figures: Map<PeerName, number[]> }[];
+
+  constructor(measurement: Measurement) {
+    const { peers, together, rows } = measurement;
+    this.measurement = measurement;
+    this.processes = together ? ['@agents/core'] : peers;
+    this.rows = rows.map((row) => ({ row, figures: new Map((row.peers ?? peers).map((peer) => [peer, []])) }));
+  }
+
+  /** A process gives for each row its own figure, or those of all peers. */
+  add(process: PeerName, given: readonly number[]): void {
+    const rest = given.values();
+    for (const { figures } of this.rows)
+      for (const peer of this.measurement.together ? figures.keys() : [process])
+        figures.get(peer)?.push(rest.next().value ?? Number.NaN);
+  }
 }
 
 /** One process; gives the figures of each measurement. */
@@ -59,13 +85,4 @@ async function measure(
   } catch (error) {
     throw new Error(`Measuring ${names.join(', ')} of ${peer} failed.`, { cause: error });
   }
-}
-
-function toRows({ peers, rows }: Measurement, given: ReadonlyMap<PeerName, readonly number[][]>): Measured[] {
-  return rows.map((row, index) => ({
-    row,
-    figures: new Map(
-      peers.map((peer) => [peer, (given.get(peer) ?? []).map((figures) => figures[index] ?? Number.NaN)]),
-    ),
-  }));
 }
