@@ -193,8 +193,8 @@ function flattened(history: readonly AgentInputItem[], markers: HistoryMarkers):
 /** The lines between the markers of a summary; `undefined` for every other item (TOOL-HO31). */
 function summaryLines(item: AgentInputItem, markers: HistoryMarkers): string[] | undefined {
   const { role, content } = item as unknown as Wire;
-  const text = role === 'assistant' ? onlyText(content) : undefined;
-  if (text === undefined) return undefined;
+  const text = typeof content === 'string' ? content : storedText(item as unknown as Wire);
+  if (role !== 'assistant' || text === undefined) return undefined;
   const lines = text.split('\n');
   const [preamble, start] = lines;
   if (preamble !== PREAMBLE && preamble !== OLD_PREAMBLE) return undefined;
@@ -204,12 +204,14 @@ function summaryLines(item: AgentInputItem, markers: HistoryMarkers): string[] |
   return isSummary && lines.length > 2 ? lines.slice(2, -1) : undefined;
 }
 
-/** A text, also in the form that a stored run state gives it: one text part. */
-function onlyText(content: unknown): string | undefined {
-  if (typeof content === 'string') return content;
-  if (!Array.isArray(content) || content.length !== 1) return undefined;
+/**
+ * The text of a message in the form that a stored run state gives to texts of the assistant: one part, nothing else. What
+ * a model said has an id.
+ */
+function storedText({ id, type, content }: Wire): string | undefined {
+  if (id !== undefined || type !== undefined || !Array.isArray(content) || content.length !== 1) return undefined;
   const part: unknown = content[0];
-  if (!isObject(part) || part['type'] !== 'output_text') return undefined;
+  if (!isObject(part) || part['type'] !== 'output_text' || Object.keys(part).length !== 2) return undefined;
   return typeof part['text'] === 'string' ? part['text'] : undefined;
 }
 
