@@ -215,8 +215,6 @@ describe('the context of an agent', () => {
     new Agent<Less>({ name: 'a', tools: [lookup] });
     // @ts-expect-error misspelt option
     new Agent({ name: 'a', instruction: 'x' });
-    // @ts-expect-error not built yet
-    new Agent({ name: 'a', handoffs: [] });
     const agentHooks: AgentHooks<My> = {
       onStart: async (ctx) => {
         await ctx.context.db.query('x');

@@ -131,6 +131,10 @@ describe('classifying a response', () => {
     return value;
   };
   const never = (): never => expect.unreachable();
+  const tableOf = (...tools: readonly object[]) => ({
+    functions: new Map((tools as readonly FunctionTool<never>[]).map((made) => [made.name, made])),
+    handoffs: new Map<string, never>(),
+  });
 
   test('gives the same for the same, changes nothing and calls no code of the user [TOOL-P10]', () => {
     const made = tool({
@@ -141,7 +145,7 @@ describe('classifying a response', () => {
       execute: never,
     });
     const agent = new Agent({ name: 'A', tools: [made], instructions: never, toolUseBehavior: never });
-    const table = new Map([['find', made as FunctionTool<never>]]);
+    const table = tableOf(made);
     const asked = freeze(response([reasoning('r'), call('find', { q: 'x' }), call('ghost'), webSearch, text('hi')]));
     const [first, second] = [classify(asked, agent, table), classify(asked, agent, table)];
     expect(second).toEqual(first);
@@ -153,7 +157,7 @@ describe('classifying a response', () => {
 
   test('keeps the order of the response, and its objects [TOOL-P1]', () => {
     const output = [reasoning('r'), call('find'), webSearch, text('hi'), call('ghost')];
-    const { items } = classify(response(output), new Agent({ name: 'A' }), new Map());
+    const { items } = classify(response(output), new Agent({ name: 'A' }), tableOf());
     expect(items.map((item) => item.type)).toEqual([
       'reasoning_item',
       'tool_call_item',
@@ -166,7 +170,7 @@ describe('classifying a response', () => {
 
   test('finds tools by their bare name; a call with a namespace finds none of them [TOOL-P11]', () => {
     const [patch, find] = [gives('apply_patch_now', 1), gives('find', 1)];
-    const table = new Map([patch, find].map((made) => [made.name, made as FunctionTool<never>]));
+    const table = tableOf(patch, find);
     const found = (name: string, namespace?: string, options: Partial<AgentOptions> = {}) =>
       classify(
         response([toolCall(name, {}, namespace === undefined ? {} : { namespace })]),

@@ -1,3 +1,5 @@
+import type { InputGuardrail, OutputGuardrail } from './guardrail.ts';
+import type { Handoff, HandoffTarget } from './handoff.ts';
 import type { AgentHooks } from './hooks.ts';
 import type { ResolvedOutput } from './output.ts';
 import type { DynamicPrompt, Prompt } from './prompt.ts';
@@ -9,6 +11,8 @@ import { brand, internal } from '../base/brand.ts';
 import { UserError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { checkOptions, kindOf } from '../base/options.ts';
+import { checkGuardrails } from './guardrail.ts';
+import { isHandoff } from './handoff-internals.ts';
 import { checkAgentHooks } from './hooks.ts';
 import { checkInstructions } from './instructions.ts';
 import { getDefaultModelSettings } from './model-defaults.ts';
@@ -38,19 +42,31 @@ export interface FunctionToolResult {
   readonly runItem: ToolCallOutputItem;
 }
 
-export interface AgentOptions<C = unknown, Own = string> {
+export interface AgentOptions<
+  C = unknown,
+  Own = string,
+  H extends readonly HandoffLike[] = readonly HandoffTarget<C, Own>[],
+> {
   name: string;
   /** Tells agents of equal name apart in snapshots and run stores. */
   id?: string | undefined;
   instructions?: Instructions<C> | undefined;
   /** A prompt template of OpenAI's Responses API, or a function that chooses one. */
   prompt?: Prompt | DynamicPrompt<C> | undefined;
+  /** What other agents' models read about this one. */
+  handoffDescription?: string | undefined;
+  /** Agents, and handoffs made by `handoff`, that the model may pass the conversation to. */
+  handoffs?: H | undefined;
   tools?: readonly Tool<C>[] | undefined;
   /** Default: the provider's default model. */
   model?: string | Model | undefined;
   modelSettings?: ModelSettings | undefined;
   /** Default `'text'`: the final output is a string. */
   outputType?: OutputType<Own> | undefined;
+  /** Check the run's input when this agent is the first one. */
+  inputGuardrails?: readonly InputGuardrail<C>[] | undefined;
+  /** Check the final output when this agent gave it. */
+  outputGuardrails?: readonly OutputGuardrail<C, NoInfer<Own>>[] | undefined;
   hooks?: AgentHooks<C> | undefined;
   /** Default `run_llm_again`. */
   toolUseBehavior?: ToolUseBehavior<C> | undefined;
@@ -58,38 +74,68 @@ export interface AgentOptions<C = unknown, Own = string> {
   resetToolChoice?: boolean | undefined;
 }
 
-/** An agent is data: options, read-only. `C` = the context it needs, `O` = the value its runs end with. */
+/** An agent is data: options, read-only. `C` = the context it needs, `O` = the value its runs end with, handoffs included. */
 export interface Agent<in C = unknown, out O = string> {
   readonly name: string;
   readonly id: string | undefined;
   readonly instructions: Instructions<C> | undefined;
   readonly prompt: Prompt | DynamicPrompt<C> | undefined;
+  readonly handoffDescription: string | undefined;
+  /** May be pushed to, for cycles; the target's output must fit `O`. */
+  readonly handoffs: HandoffTarget<C, O>[];
   /** May be pushed to; takes effect in the next turn. */
   readonly tools: Tool<C>[];
   readonly model: string | Model | undefined;
   /** Those that were given, else the defaults of the model's name. */
   readonly modelSettings: ModelSettings;
   readonly outputType: OutputType<unknown>;
+  readonly inputGuardrails: InputGuardrail<C>[];
+  readonly outputGuardrails: OutputGuardrail<C, never>[];
   readonly hooks: AgentHooks<C> | undefined;
   readonly toolUseBehavior: ToolUseBehavior<C>;
   readonly resetToolChoice: boolean;
   /** Shallow: what is not overridden is the same object as here. */
-  clone<C2 = C, Own = O>(overrides: Partial<AgentOptions<C2, Own>>): Agent<C & C2, OwnOutput<Own>>;
+  clone<C2 = C, Own = O, const H extends readonly HandoffLike[] = readonly []>(
+    overrides: Partial<AgentOptions<C2, Own, H>>,
+  ): Agent<C & C2 & ContextsOf<H>, OwnOutput<Own> | OutputsOf<H>>;
 }
 
 /** Any agent, whatever it needs and gives. To run agents from a list, type the list: `Agent<My, unknown>[]`. */
 export type AnyAgent = Agent<never, unknown>;
 
 export interface AgentConstructor {
-  new <C = unknown, Own = string>(options: AgentOptions<C, Own>): Agent<C, OwnOutput<Own>>;
+  new <C = unknown, Own = string, const H extends readonly HandoffLike[] = readonly HandoffTarget<C, Own>[]>(
+    options: AgentOptions<C, Own, H>,
+  ): Agent<C & ContextsOf<H>, OwnOutput<Own> | OutputsOf<H>>;
   [Symbol.hasInstance](value: unknown): value is AnyAgent;
 }
 
-/** Any agent, written so that an inline `new Agent()` infers nothing from its place. */
+/** Any agent, and any agent or handoff, written so that an inline `new Agent()` infers nothing from its place. */
 export type AgentLike = Pick<AnyAgent, 'name' | 'resetToolChoice'>;
+export type HandoffLike = AgentLike | Pick<Handoff<never>, 'toolName' | 'agentName'>;
 
 /** `Own`, but never inferred from where the agent is used (and, unlike `NoInfer`, invisible in hovers). */
 type OwnOutput<Own> = [Own][Own extends unknown ? 0 : never];
+
+/** The union of the outputs of these agents and handoffs. */
+export type OutputsOf<H extends readonly unknown[]> = H[number] extends infer T
+  ? T extends HandoffTarget<never, infer O>
+    ? O
+    : never
+  : never;
+
+/** The intersection of the contexts that these agents and handoffs need. */
+export type ContextsOf<H extends readonly unknown[]> = (
+  H[number] extends infer T
+    ? T extends Agent<infer C, unknown>
+      ? (c: C) => void
+      : T extends Handoff<infer C, unknown>
+        ? (c: C) => void
+        : never
+    : never
+) extends (c: infer I) => void
+  ? I
+  : unknown;
 
 // ---- implementation
 
@@ -111,10 +157,14 @@ const known = [
   'id',
   'instructions',
   'prompt',
+  'handoffDescription',
+  'handoffs',
   'tools',
   'model',
   'modelSettings',
   'outputType',
+  'inputGuardrails',
+  'outputGuardrails',
   'hooks',
   'toolUseBehavior',
   'resetToolChoice',
@@ -133,9 +183,13 @@ class AgentImpl {
   readonly id: string | undefined;
   readonly instructions: Instructions<never> | undefined;
   readonly prompt: Prompt | DynamicPrompt<never> | undefined;
+  readonly handoffDescription: string | undefined;
+  readonly handoffs: HandoffTarget<never, unknown>[];
   readonly tools: Tool<never>[];
   readonly model: string | Model | undefined;
   readonly outputType: OutputType<unknown>;
+  readonly inputGuardrails: InputGuardrail<never>[];
+  readonly outputGuardrails: OutputGuardrail<never, never>[];
   readonly hooks: AgentHooks<never> | undefined;
   readonly toolUseBehavior: ToolUseBehavior<never>;
   readonly resetToolChoice: boolean;
@@ -148,10 +202,14 @@ class AgentImpl {
     this.id = options.id;
     this.instructions = options.instructions;
     this.prompt = options.prompt;
-    // The caller's own array: what they push to it later counts (TOOL-A3).
+    this.handoffDescription = options.handoffDescription;
+    // The caller's own arrays: what they push to them later counts (TOOL-A3).
+    this.handoffs = (options.handoffs ?? []) as HandoffTarget<never, unknown>[];
     this.tools = (options.tools ?? []) as Tool<never>[];
     this.model = options.model;
     this.outputType = options.outputType ?? 'text';
+    this.inputGuardrails = (options.inputGuardrails ?? []) as InputGuardrail<never>[];
+    this.outputGuardrails = (options.outputGuardrails ?? []) as readonly unknown[] as OutputGuardrail<never, never>[];
     this.hooks = options.hooks;
     this.toolUseBehavior = options.toolUseBehavior ?? 'run_llm_again';
     this.resetToolChoice = options.resetToolChoice ?? true;
@@ -184,12 +242,12 @@ class AgentImpl {
   }
 }
 
+type Unchecked = { readonly [K in keyof AgentOptions]?: unknown };
+
 function checkAgentOptions(options: AgentOptions<never, unknown>): void {
   if (!isObject(options)) throw new UserError(`Agent: takes an object with at least \`name\`, not ${kindOf(options)}.`);
   const { name, id, instructions, prompt, tools, model, outputType, hooks, toolUseBehavior, resetToolChoice } =
-    options as {
-      readonly [K in keyof AgentOptions]?: unknown;
-    };
+    options as Unchecked;
   if (typeof name !== 'string') throw new UserError(`Agent: the field \`name\` takes a string, not ${kindOf(name)}.`);
   if (name === '')
     throw new UserError('Agent: the field `name` is empty. Snapshots, traces and messages name agents by it.');
@@ -203,6 +261,7 @@ function checkAgentOptions(options: AgentOptions<never, unknown>): void {
   if (tools !== undefined && !Array.isArray(tools)) throw refuse('tools', 'an array of tools', tools);
   const wrong = (tools as readonly unknown[] | undefined)?.findIndex((tool) => !isFunctionTool(tool)) ?? -1;
   if (wrong >= 0) throw refuse(`tools[${wrong}]`, 'a tool made by `tool()`', (tools as readonly unknown[])[wrong]);
+  checkHandoffs(options as Unchecked, refuse);
   if (
     model !== undefined &&
     !(typeof model === 'string' && model.trim() !== '') &&
@@ -210,10 +269,24 @@ function checkAgentOptions(options: AgentOptions<never, unknown>): void {
   )
     throw refuse('model', 'a name that is not empty, or an object with `getResponse`', model);
   if (outputType !== undefined) checkOutputType(outputType, where);
+  for (const field of ['inputGuardrails', 'outputGuardrails'] as const)
+    if (options[field] !== undefined) checkGuardrails(options[field], field, where);
   if (hooks !== undefined) checkAgentHooks(hooks, where);
   if (toolUseBehavior !== undefined) checkToolUseBehavior(toolUseBehavior, where);
   if (resetToolChoice !== undefined && typeof resetToolChoice !== 'boolean')
     throw refuse('resetToolChoice', 'true or false', resetToolChoice);
+}
+
+function checkHandoffs(
+  { handoffs, handoffDescription }: Unchecked,
+  refuse: (field: string, accepted: string, value: unknown) => UserError,
+): void {
+  if (handoffDescription !== undefined && typeof handoffDescription !== 'string')
+    throw refuse('handoffDescription', 'a string', handoffDescription);
+  if (handoffs === undefined) return;
+  if (!Array.isArray(handoffs)) throw refuse('handoffs', 'an array of agents and handoffs', handoffs);
+  const wrong = handoffs.findIndex((target) => !(target instanceof AgentImpl) && !isHandoff(target));
+  if (wrong >= 0) throw refuse(`handoffs[${wrong}]`, 'an agent, or a handoff made by `handoff()`', handoffs[wrong]);
 }
 
 function checkToolUseBehavior(behavior: unknown, where: string): void {

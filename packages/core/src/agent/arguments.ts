@@ -34,21 +34,33 @@ export interface Parameters {
   readonly none: boolean;
 }
 
-const remedy = 'Change the shape, or pass `strict: false`.';
+/** What messages about a schema say: whose it is, the option that it came in, what to do about what strict mode cannot express. */
+export interface SchemaSource {
+  readonly where: string;
+  readonly option: string;
+  readonly remedy: string;
+}
+
+export const parametersOf = (where: string): SchemaSource => ({
+  where,
+  option: 'parameters',
+  remedy: 'Change the shape, or pass `strict: false`.',
+});
 
 /** @throws UserError for what is no schema of an object, and for what strict mode cannot express */
-export function readParameters(parameters: unknown, strict: boolean, where: string): Parameters {
+export function readParameters(parameters: unknown, strict: boolean, source: SchemaSource): Parameters {
+  const { where, option, remedy } = source;
   if (parameters === undefined)
     return { json: emptyObject(), schema: undefined, declared: {}, nulls: undefined, none: true };
-  if (hasStandard(parameters)) return fromSchema(withJson(parameters, where), strict, where);
+  if (hasStandard(parameters)) return fromSchema(withJson(parameters, where), strict, source);
   if (!isPlainObject(parameters))
     throw new UserError(
-      `${where}: \`parameters\` takes a Standard Schema or a JSON Schema object, not ${kindOf(parameters)}.`,
+      `${where}: \`${option}\` takes a Standard Schema or a JSON Schema object, not ${kindOf(parameters)}.`,
     );
   const declared = freezeDeep(copySchema(parameters, where));
   if (Object.keys(declared).length === 0)
     return { json: emptyObject(), schema: undefined, declared, nulls: undefined, none: false };
-  needObject(declared, where);
+  needObject(declared, source);
   return {
     json: strict ? freezeDeep(strictForm(declared, where, remedy)) : declared,
     schema: undefined,
@@ -58,11 +70,12 @@ export function readParameters(parameters: unknown, strict: boolean, where: stri
   };
 }
 
-function fromSchema(schema: AnySchema, strict: boolean, where: string): Parameters {
+function fromSchema(schema: AnySchema, strict: boolean, source: SchemaSource): Parameters {
+  const { where, remedy } = source;
   const declared = freezeDeep(inputJson(schema, where));
   if (Object.keys(declared).length === 0)
     return { json: emptyObject(), schema, declared, nulls: undefined, none: false };
-  needObject(declared, where);
+  needObject(declared, source);
   if (!strict) return { json: declared, schema, declared, nulls: undefined, none: false };
   if (isHandWritten(schema))
     return { json: freezeDeep(strictForm(declared, where, remedy)), schema, declared, nulls: undefined, none: false };
@@ -77,10 +90,10 @@ function fromSchema(schema: AnySchema, strict: boolean, where: string): Paramete
   };
 }
 
-function needObject(schema: JsonSchema, where: string): void {
+function needObject(schema: JsonSchema, { where, option }: SchemaSource): void {
   if (!hasObjectRoot(schema))
     throw new UserError(
-      `${where}: \`parameters\` must be an object at the root. Put the value into a member of an object.`,
+      `${where}: \`${option}\` must be an object at the root. Put the value into a member of an object.`,
     );
 }
 

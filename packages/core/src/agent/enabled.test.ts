@@ -1,10 +1,9 @@
-import { afterEach, describe, expect, test, vi } from 'vitest';
-import { UserError } from '../base/errors.ts';
-import { configureLogging } from '../base/logger.ts';
+import { describe, expect, test, vi } from 'vitest';
 import { RunContext } from '../state/context.ts';
 import { Agent } from './agent.ts';
 import type { AnyAgent } from './agent.ts';
-import { enabledTools } from './enabled.ts';
+import { enabledHandoffs, enabledTools } from './enabled.ts';
+import { handoff } from './handoff.ts';
 import { tool } from './tool.ts';
 import type { FunctionTool, IsEnabled } from './tool.ts';
 
@@ -12,29 +11,22 @@ const ctx = new RunContext({ beta: true });
 const make = (name: string, isEnabled?: IsEnabled<unknown>): FunctionTool =>
   tool({ name, isEnabled, execute: () => name });
 const agentOf = (...tools: FunctionTool[]): AnyAgent => new Agent({ name: 'Desk', tools });
-const noWarning = (name: string): never => {
-  throw new Error(`warned about ${name}`);
-};
-
-afterEach(() => configureLogging({ dontLogToolData: true }));
-
 describe('the tools of a turn', () => {
   test('are those that are enabled, in their order [TOOL-A12] [TOOL-F31]', async () => {
     const [a, b, c, d] = [make('a'), make('b', false), make('c', async () => true), make('d', () => false)];
-    expect(await enabledTools(agentOf(a, b, c, d), ctx, 'error', noWarning)).toEqual([a, c]);
+    expect(await enabledTools(agentOf(a, b, c, d), ctx)).toEqual([a, c]);
   });
 
   test('predicates get the context and the agent itself [TOOL-F31]', async () => {
     const isEnabled = vi.fn<() => boolean>(() => true);
     const agent = agentOf(make('a', isEnabled));
-    await enabledTools(agent, ctx, 'warn', noWarning);
+    await enabledTools(agent, ctx);
     expect(isEnabled.mock.calls).toEqual([[ctx, agent]]);
   });
 
   test('are a snapshot: what a predicate changes in the list counts next turn [TOOL-A11]', async () => {
     const agent = new Agent({ name: 'Desk' });
-    const names = async (): Promise<string[]> =>
-      (await enabledTools(agent, ctx, 'warn', noWarning)).map(({ name }) => name);
+    const names = async (): Promise<string[]> => (await enabledTools(agent, ctx)).map(({ name }) => name);
     let rebuilt = false;
     const rebuild = (): boolean => {
       if (!rebuilt) agent.tools.splice(0, 1, make('later'), make('last'));
@@ -59,7 +51,7 @@ describe('the tools of a turn', () => {
       started.push('failing');
       throw first;
     });
-    await expect(enabledTools(agentOf(slow, failing), ctx, 'warn', noWarning)).rejects.toBe(first);
+    await expect(enabledTools(agentOf(slow, failing), ctx)).rejects.toBe(first);
     expect(started).toEqual(['slow', 'failing']);
     await new Promise((resolve) => setTimeout(resolve, 20));
     process.off('unhandledRejection', unhandled);
@@ -69,31 +61,57 @@ describe('the tools of a turn', () => {
   test('must be tools, also those pushed later', () => {
     const agent = agentOf();
     agent.tools.push({ name: 'x' } as never);
-    expect(() => enabledTools(agent, ctx, 'warn', noWarning)).toThrow(/agent Desk: tools\[0\]/);
+    expect(() => enabledTools(agent, ctx)).toThrow(/agent Desk: tools\[0\]/);
   });
 });
 
-describe('several tools of one name', () => {
-  test('the last wins with one warning that shows no names of the user [TOOL-I2] [TOOL-I4] [TOOL-I5] [TOOL-I10]', async () => {
-    const [first, second, other] = [make('a'), make('a'), make('b')];
+describe('the handoffs of a turn', () => {
+  const noWarning = (name: string): never => {
+    throw new Error(`warned about ${name}`);
+  };
+  const target = (name: string): Agent => new Agent({ name });
+
+  test('are those that are enabled, in their order, plain agents as `handoff(agent)` [TOOL-HO6] [TOOL-HO8]', async () => {
+    const late = handoff(target('Late'), { isEnabled: async () => true });
+    const off = handoff(target('Off'), { isEnabled: false });
+    const agent = new Agent({ name: 'Desk', handoffs: [target('Billing'), off, late] });
+    const found = await enabledHandoffs(agent, ctx, noWarning);
+    expect(found.map(({ toolName }) => toolName)).toEqual(['transfer_to_billing', 'transfer_to_late']);
+    expect(found[1]).toBe(late);
+    expect(found[0]).toMatchObject({ agentName: 'Billing', strictJsonSchema: true, inputFilter: undefined });
+  });
+
+  test('a plain agent is derived afresh, so that a later name shows [TOOL-HO6]', async () => {
+    const billing = target('Billing');
+    const agent = new Agent({ name: 'Desk', handoffs: [billing] });
+    Object.assign(billing, { name: 'Money', handoffDescription: 'Pays.' });
+    const [found] = await enabledHandoffs(agent, ctx, noWarning);
+    expect([found?.toolName, found?.toolDescription]).toEqual([
+      'transfer_to_money',
+      'Handoff to the Money agent to handle the request. Pays.',
+    ]);
+  });
+
+  test('all predicates are asked at once, with the context and the agent [TOOL-HO8]', async () => {
+    const first = new Error('first');
+    const isEnabled = vi.fn<() => boolean>(() => true);
+    const slow = handoff(target('Slow'), { isEnabled: () => new Promise<boolean>(() => {}) });
+    const failing = handoff(target('Failing'), { isEnabled: () => Promise.reject(first) });
+    const agent = new Agent({ name: 'Desk', handoffs: [slow, failing, handoff(target('B'), { isEnabled })] });
+    await expect(enabledHandoffs(agent, ctx, noWarning)).rejects.toBe(first);
+    expect(isEnabled.mock.calls).toEqual([[ctx, agent]]);
+  });
+
+  test('a plain agent whose name lost characters is warned about [TOOL-HO1] [TOOL-HO46]', () => {
     const warn = vi.fn<(name: string, text: string) => void>();
-    expect(await enabledTools(agentOf(first, other, second), ctx, 'warn', warn)).toEqual([other, second]);
-    expect(warn).toHaveBeenCalledTimes(1);
-    expect(warn.mock.calls[0]?.[0]).toBe('a');
-    expect(warn.mock.calls[0]?.[1]).not.toMatch(/Desk|name a/);
-    configureLogging({ dontLogToolData: false });
-    await enabledTools(agentOf(first, second), ctx, 'warn', warn);
-    expect(warn.mock.calls[1]?.[1]).toMatch(/agent Desk .*name a;.*`name`/);
+    void enabledHandoffs(new Agent({ name: 'Desk', handoffs: [target('Straße #1')] }), ctx, warn);
+    expect(warn.mock.calls[0]?.[0]).toBe('transfer_to_stra_e__1');
+    expect(warn.mock.calls[0]?.[1]).not.toContain('Straße');
   });
 
-  test('are refused under `error`, with agent, kind, name and the option that renames [TOOL-I2] [TOOL-I5]', () => {
-    const clash = () => enabledTools(agentOf(make('a'), make('b'), make('a')), ctx, 'error', noWarning);
-    expect(clash).toThrow(UserError);
-    expect(clash).toThrow(/agent Desk: .*tool and tool.*: a\..*`name`/);
-  });
-
-  test('count only while they are enabled [TOOL-I7] [TOOL-I13]', async () => {
-    const kept = make('a');
-    expect(await enabledTools(agentOf(kept, make('a', false)), ctx, 'error', noWarning)).toEqual([kept]);
+  test('must be agents or handoffs, also those pushed later', () => {
+    const agent = agentOf();
+    agent.handoffs.push({ toolName: 'x' } as never);
+    expect(() => enabledHandoffs(agent, ctx, noWarning)).toThrow(/agent Desk: handoffs\[0\]/);
   });
 });

@@ -40,7 +40,7 @@ describe('hooks of a run', () => {
     expect(() => checkRunHooks({ onLlmStart: noop, onLLMEnd: noop })).toThrow(
       /no hook onLLMEnd. Did you mean onLlmEnd/,
     );
-    expect(() => checkRunHooks({ onAgentStart: noop, onHandoff: noop })).toThrow(UserError);
+    expect(() => checkRunHooks({ onAgentStart: noop, onHandOff: noop })).toThrow(/onHandoff/);
   });
 });
 

@@ -13,10 +13,11 @@ export interface RunHooks<in C = unknown> {
   onRunStart?: (ctx: RunContext<C>, agent: AnyAgent) => MaybePromise<void>;
   /** Once per segment whose `onRunStart` was reached, also after failure; its own failure is only logged. */
   onRunEnd?: (ctx: RunContext<C>, outcome: 'completed' | 'interrupted' | 'cancelled' | 'failed') => MaybePromise<void>;
-  /** When an agent becomes active: first turn, and first model turn of a resume. */
+  /** When an agent becomes active: first turn, after each handoff, first model turn of a resume. */
   onAgentStart?: (ctx: RunContext<C>, agent: AnyAgent) => MaybePromise<void>;
   /** Only for the agent that made the final output, before output guardrails. */
   onAgentEnd?: (ctx: RunContext<C>, agent: AnyAgent, output: unknown) => MaybePromise<void>;
+  onHandoff?: (ctx: RunContext<C>, fromAgent: AnyAgent, toAgent: AnyAgent) => MaybePromise<void>;
   /** Local tools only. */
   onToolStart?: (ctx: ToolContext<C>, agent: AnyAgent, tool: Tool<never>) => MaybePromise<void>;
   /** `result` is the tool's value, not its text. */
@@ -35,6 +36,8 @@ export interface RunHooks<in C = unknown> {
 export interface AgentHooks<in C = unknown> {
   onStart?: (ctx: RunContext<C>, agent: AnyAgent) => MaybePromise<void>;
   onEnd?: (ctx: RunContext<C>, agent: AnyAgent, output: unknown) => MaybePromise<void>;
+  /** Called on the agent that hands off; `agent` is the target, `source` this agent. */
+  onHandoff?: (ctx: RunContext<C>, agent: AnyAgent, source: AnyAgent) => MaybePromise<void>;
   onToolStart?: (ctx: ToolContext<C>, agent: AnyAgent, tool: Tool<never>) => MaybePromise<void>;
   onToolEnd?: (ctx: ToolContext<C>, agent: AnyAgent, tool: Tool<never>, result: unknown) => MaybePromise<void>;
   onLlmStart?: (
@@ -46,7 +49,7 @@ export interface AgentHooks<in C = unknown> {
   onLlmEnd?: (ctx: RunContext<C>, agent: AnyAgent, response: ModelResponse) => MaybePromise<void>;
 }
 
-const ofBoth = ['onToolStart', 'onToolEnd', 'onLlmStart', 'onLlmEnd'] as const;
+const ofBoth = ['onHandoff', 'onToolStart', 'onToolEnd', 'onLlmStart', 'onLlmEnd'] as const;
 const ofRuns = ['onRunStart', 'onRunEnd', 'onAgentStart', 'onAgentEnd'] as const satisfies readonly (keyof RunHooks)[];
 const ofAgents = ['onStart', 'onEnd'] as const satisfies readonly (keyof AgentHooks)[];
 

@@ -1,6 +1,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { AnyAgent } from './agent.ts';
 import type { CustomDataExtractor } from './custom-data.ts';
+import type { ToolInputGuardrail, ToolOutputGuardrail } from './guardrail.ts';
 import type { JsonSchema, SchemaWithJson } from './schema.ts';
 import type { ToolInternals } from './tool-internals.ts';
 import type { ToolTimeoutError } from '../base/errors.ts';
@@ -10,7 +11,8 @@ import type { NeedsApproval } from '../state/decisions.ts';
 import { internal } from '../base/brand.ts';
 import { UserError } from '../base/errors.ts';
 import { checkOptions, kindOf, kinds } from '../base/options.ts';
-import { parseArguments, readParameters } from './arguments.ts';
+import { parametersOf, parseArguments, readParameters } from './arguments.ts';
+import { checkGuardrails } from './guardrail.ts';
 import { invokeTool } from './invoke.ts';
 import { copySchema, freezeDeep } from './schema-parts.ts';
 import { checkTimeoutMs, readTimeout, timeoutBehaviors } from './timeout.ts';
@@ -57,6 +59,10 @@ export interface ToolOptions<P, C, R, CB = C> {
   isEnabled?: IsEnabled<CB> | undefined;
   /** `null` rethrows: the run fails. Default: a fixed text without the error's message. */
   failureErrorFunction?: ToolErrorFunction<CB> | null | undefined;
+  /** Check each call before it runs, one after the other. */
+  inputGuardrails?: readonly ToolInputGuardrail<CB>[] | undefined;
+  /** Check what each call gave, failure texts too, one after the other. */
+  outputGuardrails?: readonly ToolOutputGuardrail<CB>[] | undefined;
   /** Milliseconds that one call may take, arguments and body; then its signal is aborted. Default: no limit. */
   timeoutMs?: number | undefined;
   /** What becomes of a call that took too long: a text for the model, or the run fails. Default `error_as_result`. */
@@ -149,6 +155,8 @@ const overridable = {
   needsApproval: kinds.any,
   isEnabled: kinds.either(kinds.boolean, kinds.function),
   failureErrorFunction: kinds.nullable(kinds.function),
+  inputGuardrails: kinds.any,
+  outputGuardrails: kinds.any,
   timeoutMs: checkTimeoutMs,
   timeoutBehavior: kinds.oneOf(...timeoutBehaviors),
   timeoutErrorFunction: kinds.function,
@@ -179,6 +187,11 @@ function toolName({ name, execute }: Options): string {
   return given;
 }
 
+/** A list of its own; `undefined` when there is nothing in it. */
+function given<T>(list: readonly T[] | undefined): readonly T[] | undefined {
+  return list === undefined || list.length === 0 ? undefined : [...list];
+}
+
 class ToolImpl implements FunctionTool<never> {
   readonly type = 'function' as const;
   readonly name: string;
@@ -202,7 +215,9 @@ class ToolImpl implements FunctionTool<never> {
         `${where}: \`needsApproval\` must be true, false or a function, not ${kindOf(needsApproval)}.`,
         { code: 'needs_approval_type' },
       );
-    const parameters = readParameters(options.parameters, strict, where);
+    for (const field of ['inputGuardrails', 'outputGuardrails'] as const)
+      if (options[field] !== undefined) checkGuardrails(options[field], field, where);
+    const parameters = readParameters(options.parameters, strict, parametersOf(where));
     this.name = name;
     this.qualifiedName = name;
     this.title = options.title;
@@ -219,6 +234,8 @@ class ToolImpl implements FunctionTool<never> {
       isEnabled: options.isEnabled ?? true,
       needsApproval: this.needsApproval,
       failureErrorFunction: options.failureErrorFunction,
+      inputGuardrails: given(options.inputGuardrails),
+      outputGuardrails: given(options.outputGuardrails),
       timeout: readTimeout(options),
       customDataExtractor: options.customDataExtractor,
       maxConcurrency: options.maxConcurrency,

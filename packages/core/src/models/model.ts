@@ -1,5 +1,6 @@
 // Models: the interface that every model implements, settings, usage.
 import type { AgentInputItem } from '../items/items.ts';
+import type { Handoff } from '../agent/handoff.ts';
 import type { Prompt } from '../agent/prompt.ts';
 import type { JsonSchema, MaybePromise, Tool } from '../agent/tool.ts';
 import type { Span, Trace } from '../tracing/types.ts';
@@ -30,6 +31,8 @@ export interface ModelRequest {
   /** Settings that came from defaults of the model's name, not from the user. */
   readonly implicitSettings?: readonly (keyof ModelSettings)[] | undefined;
   readonly tools: readonly Tool<never>[];
+  /** Function tools too on the wire, after all others. */
+  readonly handoffs: readonly Handoff<never>[];
   /** Absent for text. */
   readonly outputSchema?: { readonly name: string; readonly schema: JsonSchema; readonly strict: boolean } | undefined;
   readonly previousResponseId?: string | undefined;

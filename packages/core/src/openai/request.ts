@@ -3,7 +3,7 @@ import { getLogger } from '../base/logger.ts';
 import type { ModelRequest, ModelSettings } from '../models/model.ts';
 import { plainCopy } from '../models/plain.ts';
 import { cleanInput } from './input.ts';
-import { toolChoiceToWire, toolToWire } from './tools.ts';
+import { handoffToWire, toolChoiceToWire, toolToWire } from './tools.ts';
 import { VERSION } from './version.ts';
 
 type Body = Record<string, unknown>;
@@ -44,7 +44,7 @@ export function buildResponsesRequest(model: string | undefined, request: ModelR
 function bodyOf(model: string | undefined, request: ModelRequest, stream: boolean, extraBody: Body): Body {
   const { modelSettings: settings } = request;
   const prompt = promptOf(request);
-  const tools = request.tools.map(toolToWire);
+  const tools = [...request.tools.map(toolToWire), ...request.handoffs.map(handoffToWire)];
   if (request.conversationId !== undefined && request.previousResponseId !== undefined) {
     getLogger('models').debug('Both a conversation and a previous response were given: the conversation is sent.');
   }

@@ -1,3 +1,4 @@
+import type { Handoff } from '../agent/handoff.ts';
 import type { Tool } from '../agent/tool.ts';
 import { UserError } from '../base/errors.ts';
 import type { ModelSettings } from '../models/model.ts';
@@ -16,6 +17,12 @@ export function toolToWire(tool: Tool<never>): WireTool {
     converted.set(tool, wire);
   }
   return wire;
+}
+
+/** A handoff is a function for the model (MODEL §5). */
+export function handoffToWire(handoff: Handoff<never>): WireTool {
+  const { toolName: name, toolDescription: description, inputJsonSchema, strictJsonSchema: strict } = handoff;
+  return plainCopy({ type: 'function', name, description, parameters: inputJsonSchema, strict }, `handoff '${name}'`);
 }
 
 function functionToWire(tool: Tool<never>): WireTool {

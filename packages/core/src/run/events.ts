@@ -25,7 +25,7 @@ export interface RawResponsesStreamEvent {
   readonly data: ResponseStreamEvent;
 }
 
-/** First event of each stream. */
+/** First event of each stream; another one after each handoff. */
 export interface AgentUpdatedStreamEvent {
   readonly type: 'agent_updated_stream_event';
   readonly newAgent: AnyAgent;

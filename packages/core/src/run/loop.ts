@@ -1,11 +1,16 @@
-import type { MessageOutputItem, RunItem } from '../items/items.ts';
+import type { AnyAgent } from '../agent/agent.ts';
+import type { MessageOutputItem } from '../items/items.ts';
 import type { ModelResponse } from '../models/model.ts';
 import type { StateRecord, Step } from '../state/record.ts';
 import type { RunEnv } from './env.ts';
 import { MaxTurnsExceededError, UserError } from '../base/errors.ts';
 import { resolveOutput } from '../agent/output.ts';
+import { goesOn } from '../state/next-step.ts';
 import { callHooks } from './hooks.ts';
+import { withholdsTurns } from './output-check.ts';
 import { forkRecord } from './fork.ts';
+import { InputCheck } from './input-check.ts';
+import { acceptHandled, acceptOutput } from './turn/accept.ts';
 import { callForTurn } from './turn/call.ts';
 import { reclassify } from './turn/classify.ts';
 import type { ToolTable } from './turn/classify.ts';
@@ -18,6 +23,8 @@ import { keepFinished, publish, publishMessage } from './turn/publish.ts';
 import { receive } from './turn/receive.ts';
 import type { Received } from './turn/receive.ts';
 import { settle } from './turn/settle.ts';
+import type { Settled } from './turn/settle.ts';
+import { holdDetached, storeTurn } from './turn/store.ts';
 
 /**
  * The loop, the one there is: yields what each turn decided, at the boundary where the record can be written down. A record
@@ -27,10 +34,10 @@ export async function* turns(record: StateRecord, env: RunEnv): AsyncGenerator<S
   let current = record;
   if (record.step.type === 'interruption') {
     await finishTurn(await env.spans.besideTurns(record.currentAgent, () => resume(record, env)), env);
-    const goesOn = (record.step as Step).type === 'run_again';
-    if (goesOn) current = forkRecord(record, env);
+    const goes = goesOn(record.step);
+    if (goes) current = forkRecord(record, env);
     yield current;
-    if (!goesOn) return;
+    if (!goes) return;
   }
   for (;;) {
     if (current.maxTurns !== null && current.currentTurn >= current.maxTurns) {
@@ -40,7 +47,7 @@ export async function* turns(record: StateRecord, env: RunEnv): AsyncGenerator<S
     const turn = admitTurn(current);
     const done = await env.spans.turn(turn, current.currentAgent, () => freshTurn(current, env));
     yield await finishTurn(done, env);
-    if (current.step.type !== 'run_again') return;
+    if (!goesOn(current.step)) return;
   }
 }
 
@@ -50,6 +57,8 @@ interface Decided {
   readonly pass: Pass;
   /** Of a handler, in place of a failure. */
   readonly message: MessageOutputItem | undefined;
+  /** Who gave a final output. */
+  readonly by: Settled['by'];
 }
 
 function admitTurn(record: StateRecord): number {
@@ -71,6 +80,8 @@ async function endAtLimit(record: StateRecord, env: RunEnv): Promise<StateRecord
   const { output, message } = handled;
   await endHooks(record, output, env);
   await env.session?.writeInput();
+  await acceptHandled(output, message, record, env);
+  if (record.pendingWrite?.held) record.pendingWrite = undefined;
   if (message) await writeMessage(message, record, env);
   record.step = { type: 'final_output', output };
   env.spans.agentOutput(output);
@@ -104,7 +115,11 @@ async function endHooks(record: StateRecord, output: unknown, env: RunEnv): Prom
 /** Steps 4 to 24 of a turn (RUN-401). A turn whose request never left is not counted. */
 async function freshTurn(record: StateRecord, env: RunEnv): Promise<Decided> {
   let asked = false;
+  // Nothing of the run was accepted yet: this is its first turn, or that once more.
+  const check = record.modelResponses.length === 0 ? InputCheck.of(record, env) : undefined;
+  env.inputCheck = check;
   try {
+    if (check) await check.block();
     const prepared = await prepareCall(record, env);
     env.control.throwIfAborted();
     asked = true;
@@ -113,7 +128,9 @@ async function freshTurn(record: StateRecord, env: RunEnv): Promise<Decided> {
     return await freshPass(record, response, received, prepared.table, env);
   } catch (error) {
     if (!asked) record.currentTurn -= 1;
-    throw error;
+    throw check ? await check.end(error) : error;
+  } finally {
+    env.inputCheck = undefined;
   }
 }
 
@@ -130,13 +147,15 @@ async function freshPass(
   record.generatedItems.push(...processed.newItems);
   record.processed = processed;
   record.step = { type: 'interruption', interruptions: [], responseAccepted: false, llmEndHooksStarted: true };
-  const pass = new Pass(record, processed, plan.calls, { fresh: true, dropped: plan.dropped });
+  record.responseResults = undefined;
+  const pass = new Pass(record, processed, plan, { fresh: true });
+  if (plan.calls.length + plan.handoffs.length > 0) env.inputCheck?.localWork();
   try {
     return await work(pass, tools, env);
   } catch (error) {
     const kept = await keepFinished(pass, env);
     // Without local work nothing would be done twice: the next segment asks the model again, behind what was kept.
-    if (plan.calls.length === 0) {
+    if (plan.calls.length + plan.handoffs.length === 0) {
       record.generatedItems.splice(pass.start, processed.newItems.length, ...kept);
       if (kept.length === 0) record.modelResponses.pop();
       record.processed = kept.length === 0 ? before : processed;
@@ -157,14 +176,30 @@ async function resume(record: StateRecord, env: RunEnv): Promise<Decided> {
     throw new UserError('The state waits for decisions but does not say on which calls. Start a new run.', {
       code: 'resume_no_processed_response',
     });
+  if (record.inputUnchecked) await checkInput(record, env);
   const tools = await collectTools(record, env);
   const waiting = step.type === 'interruption' ? step.interruptions : [];
   const stored = reclassify(processed, waiting, record.currentAgent, tools.table);
-  const calls = planResume(stored, record, env.options.onInDoubt ?? 'fail');
-  const pass = new Pass(record, processed, calls, { fresh: false });
-  const decided = await work(pass, tools.table, env);
+  const plan = planResume(stored, tools.table, record, env.options.onInDoubt ?? 'fail');
+  const pass = new Pass(record, processed, plan, { fresh: false });
+  const decided = await work(pass, tools.table, env).catch(async (error: unknown) => {
+    // What it committed is owed to the session like what waits (STATE-140).
+    await holdDetached(pass, false);
+    throw error;
+  });
   if (decided.step.type === 'interruption') warnUndecided(waiting.length, decided.step.interruptions.length, pass, env);
   return decided;
+}
+
+/** The input guardrails of a first turn that was cut before they had accepted (STATE-139). @throws what they fail with */
+async function checkInput(record: StateRecord, env: RunEnv): Promise<void> {
+  const check = InputCheck.of(record, env);
+  try {
+    await check?.all();
+  } catch (error) {
+    throw await check?.end(error);
+  }
+  record.inputUnchecked = undefined;
 }
 
 /** Somebody resumed without deciding anything; each `toState()` gives a state of its own, which is easily mistaken. */
@@ -181,48 +216,50 @@ function warnUndecided(before: number, after: number, pass: Pass, env: RunEnv): 
 async function work(pass: Pass, tools: ToolTable, env: RunEnv): Promise<Decided> {
   const { agent, record } = pass;
   const output = resolveOutput(agent);
+  record.withheld = withholdsTurns(agent, env);
   await executeCalls(pass, env);
   env.control.throwIfAborted();
-  const { step, message } = await settle(pass, tools, output, env);
+  const { step, message, by } = await settle(pass, tools, output, env);
+  await env.inputCheck?.settled();
   if (step.type === 'final_output') await endHooks(record, step.output, env);
-  return { step, pass, message };
+  return { step, pass, message, by };
 }
 
 /**
  * Makes public what a turn decided, and stores it. What can be gone on from is in the record before the session is
  * asked; a final output counts only once the session has it (STATE-331).
  */
-async function finishTurn({ step, pass, message }: Decided, env: RunEnv): Promise<StateRecord> {
+async function finishTurn({ step, pass, message, by }: Decided, env: RunEnv): Promise<StateRecord> {
   const { record } = pass;
   const final = step.type === 'final_output';
+  // Of a resumed turn nothing is told before the verdict.
+  if (final && !pass.fresh) await acceptOutput({ step, pass, message, by }, env);
   record.step = final ? { type: 'none' } : step;
-  if (!pass.fresh) dropDecided(pass);
+  if (step.type === 'handoff') beginHandover(step.newAgent, record, env);
   const publication = publish(pass);
   if (pass.fresh || !final) publication.announce(env);
+  if (final && pass.fresh) await acceptOutput({ step, pass, message, by }, env);
+  record.privateResults = undefined;
   record.unrecoverable = final && env.session !== undefined;
-  await writeTurn(message ? [...publication.items, message] : publication.items, pass, final, env);
+  await storeTurn(message ? [...publication.items, message] : publication.items, pass, final, env);
   record.unrecoverable = false;
   record.step = step;
   if (final) env.spans.agentOutput(step.output);
   if (!pass.fresh && final) publication.announce(env);
   if (message) publishMessage(message, record, env);
+  if (step.type === 'handoff') endHandover(step.newAgent, env);
   return record;
 }
 
-/** Waiting items whose calls are decided have no place in what the model sees; people still see them in `newItems`. */
-function dropDecided(pass: Pass): void {
-  const { record, start } = pass;
-  const waiting = new Set(record.step.type === 'interruption' ? record.step.interruptions : []);
-  const items = record.generatedItems.slice(start);
-  const left = items.filter((item) => item.type !== 'tool_approval_item' || waiting.has(item));
-  if (left.length < items.length) record.generatedItems.splice(start, items.length, ...left);
+/** From here on the state goes on with the new agent, also when the session cannot be written. */
+function beginHandover(newAgent: AnyAgent, record: StateRecord, env: RunEnv): void {
+  record.currentAgent = newAgent;
+  env.startHooksDue = true;
+  env.deliverQueued = true;
 }
 
-async function writeTurn(items: readonly RunItem[], pass: Pass, terminal: boolean, env: RunEnv): Promise<void> {
-  await env.session?.writeTurn(items, {
-    responseId: pass.response.responseId,
-    store: env.storeSetting,
-    hasLocalToolOutputs: items.some((item) => item.type === 'tool_call_output_item'),
-    terminal,
-  });
+function endHandover(newAgent: AnyAgent, env: RunEnv): void {
+  env.deliverQueued = false;
+  env.spans.leaveAgent();
+  env.emit?.({ type: 'agent_updated_stream_event', newAgent });
 }

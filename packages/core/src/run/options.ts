@@ -6,6 +6,8 @@ import type {
   ModelRefusalError,
   RunErrorDetails,
 } from '../base/errors.ts';
+import type { InputGuardrail, OutputGuardrail } from '../agent/guardrail.ts';
+import type { HandoffHistoryMapper, HandoffInputFilter } from '../agent/handoff.ts';
 import type { RunHooks } from '../agent/hooks.ts';
 import type { MaybePromise } from '../agent/tool.ts';
 import type { AgentInputItem } from '../items/items.ts';
@@ -15,6 +17,7 @@ import type { RunState } from '../snapshot/run-state.ts';
 import type { RunContext } from '../state/context.ts';
 import type { OnApproval } from '../state/decisions.ts';
 import type { RunTraceOptions } from '../tracing/types.ts';
+import { checkGuardrails } from '../agent/guardrail.ts';
 import { checkRunHooks } from '../agent/hooks.ts';
 import { checkModelSettings } from '../agent/model-settings.ts';
 import { checkOptions, kinds } from '../base/options.ts';
@@ -52,7 +55,21 @@ export interface RunOptions<C = unknown> extends RunTraceOptions {
   /** `omit` drops the ids of reasoning items wherever they become input. Default: the state's, else keep. */
   reasoningItemIdPolicy?: 'preserve' | 'omit' | undefined;
 
-  // ---- failures
+  // ---- guardrails and failures
+  /** Run after the agent's own. */
+  inputGuardrails?: readonly InputGuardrail<C>[] | undefined;
+  outputGuardrails?: readonly OutputGuardrail<C>[] | undefined;
+  /** Text kept in place of a tool output that an output guardrail blocked. Default `Output withheld by an output guardrail.` */
+  outputGuardrailBlockedMessage?: string | ((args: BlockedMessageArgs<C>) => string | undefined) | undefined;
+  // ---- handoffs
+  /** For handoffs without a filter of their own. */
+  handoffInputFilter?: HandoffInputFilter<C> | undefined;
+  /** Give the next agent a summary instead of the raw history. Default `false`. */
+  nestHandoffHistory?: boolean | undefined;
+  handoffHistoryMapper?: HandoffHistoryMapper | undefined;
+  /** Default `<CONVERSATION HISTORY>` and `</CONVERSATION HISTORY>`. */
+  handoffHistoryMarkers?: { start: string; end: string } | undefined;
+
   /** Turn three failures into a final output. */
   errorHandlers?: RunErrorHandlers<C> | undefined;
 
@@ -103,9 +120,19 @@ export interface ToolErrorArgs<out C = unknown> {
 }
 export type ToolErrorFormatter<C = unknown> = (args: ToolErrorArgs<C>) => MaybePromise<string | undefined>;
 
+/** All that `outputGuardrailBlockedMessage` is told: nothing of the output, and nothing that the guardrail said of it. */
+export interface BlockedMessageArgs<out C = unknown> {
+  readonly defaultMessage: string;
+  readonly guardrailName: string;
+  readonly agent: AnyAgent;
+  readonly context: RunContext<C>;
+}
+
 export interface ToolExecutionOptions {
   /** Function tools of one turn that run at once. Default `null`: all. */
   maxFunctionToolConcurrency?: number | null | undefined;
+  /** Also run input guardrails before a person is asked. Default `false`. */
+  preApprovalToolInputGuardrails?: boolean | undefined;
 }
 
 /**
@@ -148,6 +175,15 @@ const sessionShape: Check = (value) => {
   return missing && `a session (an object with getItems, addItems, popItem and clearSession; ${missing} is missing)`;
 };
 
+/** The text is made where nothing of the blocked value may be reached: nobody can be waited for there. */
+const blockedMessage: Check = (value) => {
+  if (nonEmptyString(value) === undefined) return undefined;
+  const isAsync = typeof value === 'function' && value.constructor.name === 'AsyncFunction';
+  return typeof value === 'function' && !isAsync
+    ? undefined
+    : 'a string that is not empty or a function that gives one without a promise';
+};
+
 const checks: Readonly<Record<keyof RunOptions, Check>> = {
   context: any,
   session: kinds.nullable(sessionShape),
@@ -164,6 +200,13 @@ const checks: Readonly<Record<keyof RunOptions, Check>> = {
   modelSettings: object,
   callModelInputFilter: callback,
   reasoningItemIdPolicy: kinds.oneOf('preserve', 'omit'),
+  handoffInputFilter: callback,
+  nestHandoffHistory: boolean,
+  handoffHistoryMapper: callback,
+  handoffHistoryMarkers: object,
+  inputGuardrails: any,
+  outputGuardrails: any,
+  outputGuardrailBlockedMessage: blockedMessage,
   errorHandlers: object,
   toolExecution: object,
   toolErrorFormatter: callback,
@@ -182,12 +225,18 @@ const checks: Readonly<Record<keyof RunOptions, Check>> = {
   traceRedact: callback,
 };
 
+/** Of nested history: a line by itself. */
+const marker: Check = (value) =>
+  typeof value === 'string' && value.trim() !== '' && !value.includes('\n')
+    ? undefined
+    : 'one line of text that is not empty';
+
 /** @throws UserError naming the option and what it takes, before anything starts */
 export function checkRunOptions(options: RunOptions<never>, where: string): void {
   checkOptions(options, checks, where);
   checkOptions(
     options.toolExecution,
-    { maxFunctionToolConcurrency: kinds.nullable(kinds.integer(1)) },
+    { maxFunctionToolConcurrency: kinds.nullable(kinds.integer(1)), preApprovalToolInputGuardrails: boolean },
     `${where}, toolExecution`,
   );
   checkOptions(
@@ -195,8 +244,11 @@ export function checkRunOptions(options: RunOptions<never>, where: string): void
     { maxTurns: callback, modelRefusal: callback, invalidFinalOutput: callback, default: callback },
     `${where}, errorHandlers`,
   );
+  checkOptions(options.handoffHistoryMarkers, { start: marker, end: marker }, `${where}, handoffHistoryMarkers`);
   checkOptions(options.sessionSettings, { limit: kinds.nullable(kinds.number) }, `${where}, sessionSettings`);
   if (options.modelSettings !== undefined) checkModelSettings(options.modelSettings, where);
+  for (const field of ['inputGuardrails', 'outputGuardrails'] as const)
+    if (options[field] !== undefined) checkGuardrails(options[field], field, where);
   if (options.hooks !== undefined) checkRunHooks(options.hooks);
 }
 

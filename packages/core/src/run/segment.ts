@@ -6,6 +6,7 @@ import type { SessionWriter } from '../sessions/persist.ts';
 import type { StateRecord } from '../state/record.ts';
 import type { Trace } from '../tracing/types.ts';
 import type { Effect, RunEnv } from './env.ts';
+import type { InputCheck } from './input-check.ts';
 import type { RunStreamEvent } from './events.ts';
 import type { ResolvedOptions, RunInput } from './options.ts';
 import { Agent } from '../agent/agent.ts';
@@ -19,6 +20,7 @@ import { recordOf, RunState } from '../snapshot/run-state.ts';
 import { contextInternals, unwrapContext } from '../state/context.ts';
 import { copyRecord, newRecord } from '../state/copy.ts';
 import { markDoubt } from '../state/doubt.ts';
+import { goesOn } from '../state/next-step.ts';
 import { checkResume } from './resume-checks.ts';
 import { Control } from './control.ts';
 import { errorDetails } from './error-details.ts';
@@ -133,7 +135,7 @@ export class Segment {
     if (control.afterTurn) return 'cancelled';
     for await (const record of turns(this.#record, env)) {
       this.#record = record;
-      if (record.step.type !== 'run_again') break;
+      if (!goesOn(record.step)) break;
       const boundary = this.#sink?.boundary();
       if (boundary) await control.race(boundary);
       control.throwIfAborted();
@@ -251,6 +253,7 @@ class SegmentEnv implements RunEnv {
   readonly models: Set<Model> = new Set();
   readonly modelInput: ModelInput = new ModelInput();
   session: SessionWriter | undefined;
+  inputCheck: InputCheck | undefined;
   startHooksDue = true;
   deliverQueued = false;
   storeSetting: boolean | undefined;

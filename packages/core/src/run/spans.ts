@@ -1,4 +1,5 @@
 import type { AnyAgent } from '../agent/agent.ts';
+import type { Handoff } from '../agent/handoff.ts';
 import type { FunctionTool } from '../agent/tool.ts';
 import type { AgentInputItem } from '../items/items.ts';
 import type { ResponseFunctionToolCall } from '../items/wire.ts';
@@ -8,9 +9,12 @@ import type { Span, SpanUsage, Trace } from '../tracing/types.ts';
 import type { ResolvedOptions } from './options.ts';
 import type { ModelTimeoutError } from '../base/errors.ts';
 import { resolveOutput } from '../agent/output.ts';
-import { ModelBehaviorError, RunAbortedError } from '../base/errors.ts';
+import { isTripwire, ModelBehaviorError, RunAbortedError } from '../base/errors.ts';
 import { contextInternals } from '../state/context.ts';
 import { isOfCallIds } from '../state/ledger.ts';
+import { GuardrailSpan } from './guardrail-span.ts';
+import type { GuardrailStage } from './guardrail-span.ts';
+import { HandoffSpan } from './handoff-span.ts';
 import { qualifiedNameOf } from '../state/lookup-key.ts';
 import { failCancelled, FunctionSpan } from './function-span.ts';
 import { tracedInput } from '../models/traced-input.ts';
@@ -141,8 +145,19 @@ export class RunSpans {
     return this.#run.recording ? await runInScope(this.openAgent(agent), work) : await work();
   }
 
-  describeAgent(tools: readonly FunctionTool<never>[]): void {
-    if (this.#agent && this.#run.recording) this.#agent.span.spanData.tools = tools.map((tool) => tool.qualifiedName);
+  describeAgent(tools: readonly FunctionTool<never>[], handoffs: readonly Handoff<never>[]): void {
+    if (this.#agent === undefined || !this.#run.recording) return;
+    const { spanData } = this.#agent.span;
+    spanData.tools = tools.map((tool) => tool.qualifiedName);
+    spanData.handoffs = handoffs.map((handoff) => handoff.agentName);
+  }
+
+  /** The agent's stretch is over: what comes next is another agent's, or its own again. */
+  leaveAgent(): void {
+    if (this.#agent === undefined) return;
+    finishItem(this.#agent.span);
+    this.#agent = undefined;
+    this.#context.span = this.current?.type === 'trace' ? undefined : this.current;
   }
 
   /** What the agent began with; later turns only add to it. */
@@ -213,6 +228,33 @@ export class RunSpans {
     return new FunctionSpan(span, this.#run, call.name);
   }
 
+  /** Runs a handoff under its span. */
+  async handoff<T>(
+    call: ResponseFunctionToolCall,
+    fromAgent: string,
+    work: (span: HandoffSpan | undefined) => Promise<T>,
+  ): Promise<T> {
+    if (!this.#run.recording) return await work(undefined);
+    const span = startItem(this.#run.span({ type: 'handoff', fromAgent }, this.current));
+    addDetails(span, { toolCallId: call.call_id, toolName: call.name });
+    return await new HandoffSpan(span, this.#run).within(work);
+  }
+
+  startGuardrail(name: string, stage: GuardrailStage, agentName: string, parallel: boolean): GuardrailSpan | undefined {
+    if (!this.#run.recording) return undefined;
+    const span = startItem(this.#run.span({ type: 'guardrail', name }, this.current));
+    addDetails(span, { stage, agentName, parallel });
+    return new GuardrailSpan(span, this.#run, name);
+  }
+
+  /** A guardrail stopped the run: its agent says so, and the turn whose input it was. */
+  tripped(guardrail: string, type: 'input_guardrail' | 'output_guardrail'): void {
+    if (!this.#run.recording) return;
+    const error = { message: 'Guardrail tripwire triggered', data: { guardrail, type } };
+    if (this.#turn) failSpan(this.#turn, error);
+    if (this.#agent) failSpan(this.#agent.span, error);
+  }
+
   /**
    * The agent span tells that the run failed, unless a narrower span says more (TRACE-E1). Calls that still run were told to
    * stop; after an abort everything that is open ends at once (TRACE-N18).
@@ -230,6 +272,7 @@ export class RunSpans {
     const span = this.#agent?.span as unknown as Span | undefined;
     if (span === undefined || (error instanceof ModelBehaviorError && !isOfCallIds(error))) return;
     addDetails(span, { errorType: errorTypeOf(error) });
+    if (isTripwire(error)) return;
     failSpanIfOk(span, {
       message: 'Error in agent run',
       data: { error: errorText(error, this.#texts(span)) },

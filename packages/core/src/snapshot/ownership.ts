@@ -1,3 +1,4 @@
+import { itemDigest } from '../items/convert.ts';
 import type { RunItem } from '../items/items.ts';
 import type { JsonObject } from '../items/wire.ts';
 import type { StateRecord } from '../state/record.ts';
@@ -31,6 +32,16 @@ export function responseOwnership({ step, processed, generatedItems }: StateReco
     interruptions.push(index);
   }
   return { start, end: generatedItems.length, interruptions };
+}
+
+/** Where the items stand that nested history moved into the input (STATE §12.3). */
+export function historyRefs({ ownedHistory, input, sessionItems }: StateRecord): JsonObject[] {
+  return ownedHistory.flatMap((owned) => {
+    const index = sessionItems.indexOf(owned.item);
+    const inputIndex = typeof input === 'string' ? -1 : input.indexOf(owned.input);
+    if (index === -1 || inputIndex === -1) return [];
+    return [{ index, digest: itemDigest(owned.input, 'normalized'), input_index: inputIndex }];
+  });
 }
 
 /** Index of the one place where `run` stands in `items`, object by object. */

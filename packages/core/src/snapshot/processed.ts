@@ -6,7 +6,6 @@ import type { Json } from './json.ts';
 
 /** Lists of subjects that are not built here: kept as they are. */
 export const foreignLists = [
-  'handoffs',
   'computer_actions',
   'custom_tool_actions',
   'local_shell_actions',
@@ -20,17 +19,22 @@ export function writeProcessed(
   processed: ProcessedResponse,
   interruptions: readonly JsonObject[],
   items: ItemWriter,
+  publicToolOutputResults: number | undefined,
 ): JsonObject {
   const { foreign } = processed;
   const json: Json = {
     new_items: items.writeAll(processed.newItems),
     tools_used: processed.toolsUsed,
     functions: processed.functions.map(writeFunction),
+    handoffs: processed.handoffs.map(({ call, toolName }) => ({
+      tool_call: call as unknown as JsonObject,
+      handoff: { tool_name: toolName },
+    })),
   };
   for (const key of foreignLists) json[key] = own(foreign, key) ?? [];
   json['interruptions'] = interruptions;
   json['mcp_tool_bindings'] = own(foreign, 'mcp_tool_bindings') ?? {};
-  json['tool_output_guardrail_result_start'] = own(foreign, 'tool_output_guardrail_result_start');
+  json['tool_output_guardrail_result_start'] = publicToolOutputResults;
   return compact(json);
 }
 

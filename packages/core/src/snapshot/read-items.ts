@@ -7,6 +7,7 @@ import type { JsonObject, JsonValue } from '../items/wire.ts';
 import { ToolApprovalItem } from '../state/decisions.ts';
 import { completedBy, invocationOf } from '../state/invocation.ts';
 import type { LedgerEntry } from '../state/ledger.ts';
+import type { OwnedItem } from '../state/record.ts';
 import type { AgentGraph } from './agents.ts';
 import { own } from './json.ts';
 import { ItemReader } from './read-item.ts';
@@ -32,8 +33,8 @@ export interface ReadItems {
   readonly interruptions: readonly ToolApprovalItem[];
   /** Waiting items whose agents are not reachable, with their place in the step's list. */
   readonly unreachable: readonly { readonly index: number; readonly item: JsonObject }[];
-  /** `nested_history_owned_session_item_refs`, by the positions of what survived. */
-  readonly historyRefs: readonly JsonObject[];
+  /** `nested_history_owned_session_item_refs`. */
+  readonly ownedHistory: readonly OwnedItem[];
 }
 
 export interface ItemsSource {
@@ -83,7 +84,7 @@ export function readItems(source: ItemsSource): ReadItems {
     unreachable: waiting.flatMap(({ index, json, item }) =>
       item === undefined && isObject(json) ? [{ index, item: json }] : [],
     ),
-    historyRefs: version.has('nestedHistory')
+    ownedHistory: version.has('nestedHistory')
       ? readHistoryRefs(own(state, 'nested_history_owned_session_item_refs'), session, source.input)
       : [],
   };
@@ -176,10 +177,10 @@ function readHistoryRefs(
   json: JsonValue | undefined,
   session: SourceList,
   input: string | readonly AgentInputItem[],
-): JsonObject[] {
+): OwnedItem[] {
   if (json === undefined) return [];
   if (!Array.isArray(json)) throw invalidRef('they are no list');
-  const refs: JsonObject[] = [];
+  const refs: OwnedItem[] = [];
   for (const ref of json as readonly JsonValue[]) {
     if (!isObject(ref)) throw invalidRef('one is no object');
     const {
@@ -200,11 +201,7 @@ function readHistoryRefs(
     }
     if (itemDigest(item.rawItem, 'normalized') !== digest)
       throw invalidRef('one names a session item with another digest');
-    refs.push({
-      index: session.items.slice(0, index).filter((other) => other !== undefined).length,
-      input_index: inputIndex,
-      digest,
-    });
+    refs.push({ item, input: inputItem });
   }
   return refs;
 }

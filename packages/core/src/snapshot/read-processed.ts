@@ -3,7 +3,7 @@ import { getLogger } from '../base/logger.ts';
 import type { RunItem } from '../items/items.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
 import { lookupKeyOf } from '../state/lookup-key.ts';
-import type { ProcessedFunction, ProcessedResponse, ToolDescriptor } from '../state/record.ts';
+import type { ProcessedFunction, ProcessedHandoff, ProcessedResponse, ToolDescriptor } from '../state/record.ts';
 import { compact, own } from './json.ts';
 import type { Json } from './json.ts';
 import { foreignLists } from './processed.ts';
@@ -18,14 +18,27 @@ export function readProcessed(json: JsonObject, newItems: readonly RunItem[], bi
     if (Array.isArray(list) && list.length > 0) foreign[key] = list;
   }
   if (Object.keys(bindings).length > 0) foreign['mcp_tool_bindings'] = bindings;
-  foreign['tool_output_guardrail_result_start'] = own(json, 'tool_output_guardrail_result_start') ?? undefined;
   const toolsUsed = own(json, 'tools_used');
   return {
     newItems,
     toolsUsed: Array.isArray(toolsUsed) ? toolsUsed.filter((name) => typeof name === 'string') : [],
     functions: readFunctions(own(json, 'functions')),
+    handoffs: readHandoffs(own(json, 'handoffs')),
     foreign: compact(foreign),
   };
+}
+
+function readHandoffs(json: JsonValue | undefined): ProcessedHandoff[] {
+  if (json === undefined) return [];
+  if (!Array.isArray(json)) throw malformed('last_processed_response.handoffs', 'a list');
+  return (json as readonly JsonValue[]).flatMap((entry) => {
+    const call = isObject(entry) ? own(entry, 'tool_call') : undefined;
+    const handoff = isObject(entry) ? own(entry, 'handoff') : undefined;
+    const toolName = isObject(handoff) ? own(handoff, 'tool_name') : undefined;
+    if (isObject(call) && typeof toolName === 'string') return [{ call: call as never, toolName }];
+    getLogger('run_state').warn('A handoff of a run state names no call or no handoff and was skipped.');
+    return [];
+  });
 }
 
 function readFunctions(json: JsonValue | undefined): ProcessedFunction[] {

@@ -24,7 +24,8 @@ import { readItems } from './read-items.ts';
 import { malformed, parseText } from './read-json.ts';
 import { callHistory, checkRows, readRows, rebuiltRows, unboundCalls, waitingScopes } from './read-ledger.ts';
 import { readPendingWrite } from './read-pending-write.ts';
-import { hasNestedRun, processedOf, readGuardrailResults, readResponses } from './read-results.ts';
+import { readGuardrailResults } from './read-guardrail-results.ts';
+import { hasNestedRun, processedOf, readPrivateResults, readResponses } from './read-results.ts';
 import { readTrace } from './read-trace.ts';
 import { readSandbox } from './sandbox.ts';
 import { readVersion } from './versions.ts';
@@ -61,7 +62,7 @@ export function readRecord(agent: AnyAgent, state: unknown, options: RestoreCont
     interruptions: step.type === 'interruption' ? step.interruptions : undefined,
     createdAt: (callId) => additions.createdAt(callId),
   });
-  const guardrailResults = readGuardrailResults(json);
+  const guardrailResults = readGuardrailResults(json, head.graph, head.currentAgent);
   const stored = readContext(head.context, head.graph, version, options);
   const responses = readResponses(own(json, 'model_responses'));
   const toolUse = readToolUse(own(json, 'tool_use_tracker'), head.graph);
@@ -72,8 +73,9 @@ export function readRecord(agent: AnyAgent, state: unknown, options: RestoreCont
     input: head.input,
     generatedItems: items.generated,
     sessionItems: items.session,
+    ownedHistory: items.ownedHistory,
     modelResponses: responses.list,
-    processed: head.processed && processedOf(head.processed, items, guardrailResults, version),
+    processed: head.processed && processedOf(head.processed, items),
     step: step.type === 'interruption' ? { ...step, interruptions: items.interruptions } : step,
     currentTurn: head.currentTurn,
     maxTurns: head.maxTurns,
@@ -85,10 +87,13 @@ export function readRecord(agent: AnyAgent, state: unknown, options: RestoreCont
     unrecoverable,
     toolUse: toolUse.known,
     guardrailResults: guardrailResults.lists,
+    privateResults: head.processed && readPrivateResults(head.processed, guardrailResults, version),
     ...readSettings(json),
     runKey: additions.runKey ?? randomHex(16),
     sessionId: additions.sessionId,
     unprepared: additions.unprepared,
+    inputUnchecked: additions.inputUnchecked,
+    responseResults: additions.responseResults,
     decisions: additions.decisions,
     foreign: compact({
       ...foreignMembers(json),
@@ -96,7 +101,6 @@ export function readRecord(agent: AnyAgent, state: unknown, options: RestoreCont
       context: given(stored.foreign),
       model_responses: responses.extras,
       tool_use_tracker: given(toolUse.unknown),
-      nested_history_owned_session_item_refs: given(items.historyRefs),
       nested_interruptions: hasNestedRun(head.processed) ? given(items.unreachable) : undefined,
       agents_ts: given(additions.foreign),
     }),

@@ -122,6 +122,7 @@ function recordFrom(script: Script): StateRecord {
       newItems: response,
       toolsUsed: calls.map(({ tool }) => tool),
       foreign: {},
+      handoffs: [],
       functions: calls.map(({ raw, tool }) => ({
         call: raw as never,
         tool: { name: tool, lookupKey: { kind: 'bare', name: tool }, description: 'd' },

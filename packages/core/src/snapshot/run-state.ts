@@ -145,6 +145,7 @@ export class RunState<out C = unknown, out O = unknown> {
       case 'interruption':
         return 'interrupted';
       case 'run_again':
+      case 'handoff':
         return 'ready';
       case 'final_output':
         return 'completed';

@@ -22,7 +22,6 @@ const later: { [file: string]: RegExp } = {
   'b4_held_store_false.json': /withhold/,
   'c1_nested_interrupted.json': /agent tool/,
   'c2_nested_approved.json': /agent tool/,
-  'd3_nested_history_then_interrupted.json': /nested/,
   'e6_shell_patch_custom_interrupted.json': /custom_tool_call/,
   'e7_shell_patch_custom_sticky.json': /custom_tool_call/,
   'e8_hosted_mcp_interrupted.json': /mcp_approval_request/,
@@ -60,12 +59,6 @@ describe('a state whose run cannot go on here', () => {
       'user_error',
     ],
     ['an accepted response', changed(paused(), 'current_step.data.response_accepted', true), /provider/, 'user_error'],
-    [
-      'a handoff in the response',
-      changed(paused(), 'last_processed_response.handoffs', [{ tool_call: {}, handoff: { tool_name: 't' } }]),
-      /handoff/,
-      'user_error',
-    ],
     [
       'a computer call in the response',
       changed(paused(), 'last_processed_response.computer_actions', [{ tool_call: {} }]),

@@ -41,7 +41,7 @@ export function conversationOptions({ foreign }: StateRecord): string[] {
 }
 
 function find(record: StateRecord): Unsupported | undefined {
-  return inForeign(record) ?? inSession(record) ?? inStep(record);
+  return inForeign(record) ?? inStep(record);
 }
 
 function inForeign(record: StateRecord): Unsupported | undefined {
@@ -51,17 +51,9 @@ function inForeign(record: StateRecord): Unsupported | undefined {
     return { subject: 'needs a sandbox of the Python edition', code: 'sandbox_unsupported' };
   if (own(foreign, 'pending_input') !== undefined) return { subject: 'holds staged input' };
   if (conversationOptions(record).length > 0) return { subject: 'belongs to a conversation that the provider keeps' };
-  if (own(foreign, 'nested_history_owned_session_item_refs') !== undefined)
-    return { subject: 'holds history that a handoff nested' };
   if (additions?.['run_id'] !== undefined) return { subject: 'belongs to a run store', code: 'store_missing' };
   if (additions?.['expiries'] !== undefined) return { subject: 'holds calls whose approval expires' };
   return undefined;
-}
-
-function inSession({ pendingWrite }: StateRecord): Unsupported | undefined {
-  return pendingWrite !== undefined && own(pendingWrite.foreign, 'held') === true
-    ? { subject: 'holds a session write that output guardrails withhold' }
-    : undefined;
 }
 
 function inStep({ step, processed, currentAgent }: StateRecord): Unsupported | undefined {
@@ -88,7 +80,6 @@ function inWaitingItems(
 }
 
 const lists: Readonly<Record<string, string>> = {
-  handoffs: 'waits with a handoff',
   computer_actions: 'waits with a computer call',
   custom_tool_actions: 'waits with a call of a custom tool',
   local_shell_actions: 'waits with a shell call',
@@ -103,8 +94,6 @@ function inResponse({ functions, foreign }: ProcessedResponse): Unsupported | un
   for (const [key, subject] of Object.entries(lists)) if (own(foreign, key) !== undefined) return { subject };
   if (own(foreign, 'mcp_tool_bindings') !== undefined)
     return { subject: 'waits with a call of a tool of an MCP server', code: 'mcp_binding_mismatch' };
-  if (own(foreign, 'tool_output_guardrail_result_start') !== undefined)
-    return { subject: 'holds results of tool guardrails that are not public yet' };
   return functions.some(isOtherFunction)
     ? { subject: 'waits with a call of a tool in a namespace or of a tool search' }
     : undefined;

@@ -8,9 +8,10 @@ import type { AgentGraph } from './agents.ts';
 import { writeContext } from './context-json.ts';
 import type { ContextForeign } from './context-json.ts';
 import type { ContextOptions } from './context-value.ts';
+import { writeGuardrailResults } from './guardrail-results.ts';
 import { ItemWriter } from './items.ts';
 import { checkElementDepth, compact, own } from './json.ts';
-import { responseOwnership, sessionIndexes } from './ownership.ts';
+import { historyRefs, responseOwnership, sessionIndexes } from './ownership.ts';
 import { writePendingWrite } from './pending-write.ts';
 import { writeProcessed } from './processed.ts';
 import { writeTrace } from './trace.ts';
@@ -31,7 +32,7 @@ export interface WriteOptions extends ContextOptions {
 export function writeRecord(record: StateRecord, options: WriteOptions): JsonObject {
   const graph = agentGraph(record.startingAgent);
   const items = new ItemWriter(graph);
-  const { foreign, guardrailResults } = record;
+  const { foreign } = record;
   const responses = writeResponses(
     record.modelResponses,
     own(foreign, 'model_responses') as readonly (UsageExtras | null)[] | undefined,
@@ -48,10 +49,7 @@ export function writeRecord(record: StateRecord, options: WriteOptions): JsonObj
     tool_use_tracker: writeToolUse(record, graph),
     max_turns: record.maxTurns,
     no_active_agent_run: true,
-    input_guardrail_results: guardrailResults.input,
-    output_guardrail_results: guardrailResults.output,
-    tool_input_guardrail_results: guardrailResults.toolInput,
-    tool_output_guardrail_results: guardrailResults.toolOutput,
+    ...writeGuardrailResults(record.guardrailResults, graph),
     conversation_id: own(foreign, 'conversation_id') ?? null,
     previous_response_id: own(foreign, 'previous_response_id') ?? null,
     auto_previous_response_id: own(foreign, 'auto_previous_response_id') ?? false,
@@ -61,11 +59,13 @@ export function writeRecord(record: StateRecord, options: WriteOptions): JsonObj
     session_items: items.writeAll(record.sessionItems),
     generated_session_item_indexes: sessionIndexes(record.generatedItems, record.sessionItems),
     current_response_generated_item_ownership: responseOwnership(record),
-    nested_history_owned_session_item_refs: own(foreign, 'nested_history_owned_session_item_refs') ?? [],
+    nested_history_owned_session_item_refs: historyRefs(record),
     current_step: writeStep(record, interruptions),
     last_model_response: responses.at(-1) ?? null,
     last_processed_response:
-      record.processed === undefined ? null : writeProcessed(record.processed, interruptions, items),
+      record.processed === undefined
+        ? null
+        : writeProcessed(record.processed, interruptions, items, record.privateResults?.toolOutput),
     current_turn_persisted_item_count: record.persistedItemCount,
     trace: record.trace === undefined ? null : writeTrace(record.trace, options.includeTracingApiKey === true),
     sandbox: own(foreign, 'sandbox'),
@@ -138,6 +138,7 @@ function writeStep({ step }: StateRecord, interruptions: readonly JsonObject[]):
     case 'final_output':
       return null;
     case 'run_again':
+    case 'handoff':
       return { type: 'next_step_run_again' };
     case 'interruption':
       return {

@@ -3,7 +3,7 @@ import { contextInternals, RunContext } from './context.ts';
 import { applyDecision } from './decide.ts';
 import type { AnyAgent } from '../agent/agent.ts';
 import type { AgentInputItem } from '../items/items.ts';
-import type { StateRecord } from './record.ts';
+import type { GuardrailResultLists, StateRecord } from './record.ts';
 
 /** What a fresh run begins with. */
 export interface NewRecordInit {
@@ -28,6 +28,7 @@ export function newRecord(init: NewRecordInit): StateRecord {
     input: init.input,
     generatedItems: [],
     sessionItems: [],
+    ownedHistory: [],
     modelResponses: [],
     processed: undefined,
     step: { type: 'none' },
@@ -54,7 +55,7 @@ export function newRecord(init: NewRecordInit): StateRecord {
  * application context are shared. It costs one slice of pointers per list.
  */
 export function copyRecord(record: StateRecord): StateRecord {
-  const { guardrailResults: results, pendingWrite, trace } = record;
+  const { pendingWrite, trace } = record;
   return ownContext({
     ...record,
     context: copyContext(record.context),
@@ -72,16 +73,20 @@ export function copyRecord(record: StateRecord): StateRecord {
       before: pendingWrite.before && [...pendingWrite.before],
     },
     toolUse: new Map([...record.toolUse].map(([agent, names]) => [agent, new Set(names)])),
-    guardrailResults: {
-      input: results.input.slice(),
-      output: results.output.slice(),
-      toolInput: results.toolInput.slice(),
-      toolOutput: results.toolOutput.slice(),
-    },
+    guardrailResults: copyResults(record.guardrailResults),
     trace: trace && { ...trace, ...(trace.metadata && { metadata: { ...trace.metadata } }) },
     decisions: record.decisions.slice(),
     inUse: false,
   });
+}
+
+export function copyResults({ input, output, toolInput, toolOutput }: GuardrailResultLists): GuardrailResultLists {
+  return {
+    input: input.slice(),
+    output: output.slice(),
+    toolInput: toolInput.slice(),
+    toolOutput: toolOutput.slice(),
+  };
 }
 
 /** Makes `context.decide` decide on this record; a record's context belongs to it alone. */

@@ -38,6 +38,8 @@ interface Row {
   call: object | undefined;
   executed: boolean;
   completed: boolean;
+  /** Its items stand nowhere any more: a snapshot could not show them. */
+  unlisted?: boolean;
   /** `false`: a decision that names the id was not made for this call (STATE-361). */
   bound: boolean;
 }
@@ -116,6 +118,12 @@ export class InvocationLedger {
     row.completed = true;
   }
 
+  /** The items of the call are gone from the run: a repeat is still known for one, and no snapshot tells of it. */
+  forget(callId: string): void {
+    const row = this.#rows.get(callId);
+    if (row) row.unlisted = true;
+  }
+
   /** How far the call with this id got; `undefined` if the ledger has no row for it. */
   status(callId: string): { readonly executed: boolean; readonly completed: boolean } | undefined {
     return this.#rows.get(callId);
@@ -155,8 +163,8 @@ export class InvocationLedger {
   /** Rows for a snapshot, digests included; uncanonical calls, and unbound ones that never started, have none. */
   *entries(): Generator<LedgerEntry, void, undefined> {
     const scopes = new ScopeDigests();
-    for (const [callId, { identity, executed, completed, bound }] of this.#rows) {
-      if (identity === undefined || (!bound && !executed)) continue;
+    for (const [callId, { identity, executed, completed, bound, unlisted }] of this.#rows) {
+      if (identity === undefined || unlisted === true || (!bound && !executed)) continue;
       identity.shareScope(scopes);
       yield {
         type: identity.type,

@@ -9,6 +9,11 @@ export type NextStep<O = unknown> =
   | { readonly type: 'next_step_final_output'; readonly output: O }
   | { readonly type: 'next_step_interruption'; readonly interruptions: readonly ToolApprovalItem[] };
 
+/** Whether the model is asked next. */
+export function goesOn(step: Step): boolean {
+  return step.type === 'run_again' || step.type === 'handoff';
+}
+
 /** The step as users see it; `undefined` before the first turn, and of a finished run that was read from JSON. */
 export function nextStepOf(step: Step): NextStep | undefined {
   switch (step.type) {
@@ -16,6 +21,8 @@ export function nextStepOf(step: Step): NextStep | undefined {
       return undefined;
     case 'run_again':
       return { type: 'next_step_run_again' };
+    case 'handoff':
+      return { type: 'next_step_handoff', newAgent: step.newAgent };
     case 'final_output':
       return { type: 'next_step_final_output', output: step.output };
     case 'interruption':

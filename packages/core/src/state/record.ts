@@ -1,4 +1,5 @@
 import type { AnyAgent } from '../agent/agent.ts';
+import type { InputGuardrailResult, OutputGuardrailResult, ToolGuardrailResult } from '../agent/guardrail.ts';
 import type { AgentInputItem, RunItem } from '../items/items.ts';
 import type { JsonObject, ResponseFunctionToolCall } from '../items/wire.ts';
 import type { ModelResponse } from '../models/model.ts';
@@ -22,6 +23,8 @@ export interface StateRecord {
   generatedItems: RunItem[];
   /** Every item of the run, for people and sessions; the same objects as in `generatedItems` unless history was rewritten. */
   sessionItems: RunItem[];
+  /** Items that nested history moved into the input as they are: they are not told twice (RUN-1220). */
+  ownedHistory: readonly OwnedItem[];
   /** One per accepted model call; the last one belongs to `processed`. */
   modelResponses: ModelResponse[];
   /** What the last response asked for; `undefined` between turns of a restored state without one. */
@@ -41,6 +44,14 @@ export interface StateRecord {
   /** Names of tools that each agent used in this run. */
   toolUse: Map<AnyAgent, Set<string>>;
   guardrailResults: GuardrailResultLists;
+  /** Where the results of a response begin whose end nobody knows yet: they are not public (STATE-230). */
+  privateResults?: PrivateResults | undefined;
+  /** Number of results of tools' output guardrails before those of the last response. */
+  responseResults?: number | undefined;
+  /** Local work began before all input guardrails had accepted: a resume asks them first. */
+  inputUnchecked?: true | undefined;
+  /** No output of the last response is public before its end is known (STATE-127). Not written down. */
+  withheld?: boolean | undefined;
 
   reasoningItemIdPolicy: 'preserve' | 'omit' | undefined;
   promptCacheKey: string | undefined;
@@ -64,6 +75,8 @@ export interface StateRecord {
 export type Step =
   | { readonly type: 'none' }
   | { readonly type: 'run_again' }
+  /** Of the turn that handed off; the record's current agent is the new one already. Written down as `run_again`. */
+  | { readonly type: 'handoff'; readonly newAgent: AnyAgent }
   | { readonly type: 'final_output'; readonly output: unknown }
   | {
       readonly type: 'interruption';
@@ -72,11 +85,19 @@ export type Step =
       readonly llmEndHooksStarted: boolean;
     };
 
+/** An occurrence among the session items, and the object of the input that stands for it. */
+export interface OwnedItem {
+  readonly item: RunItem;
+  readonly input: AgentInputItem;
+}
+
 /** What a response asked for: the items it became, and its function calls with the tools they meant. */
 export interface ProcessedResponse {
   readonly newItems: readonly RunItem[];
   readonly toolsUsed: readonly string[];
   readonly functions: readonly ProcessedFunction[];
+  /** Calls that hand off, in the order of the response; the first one counts. */
+  readonly handoffs: readonly ProcessedHandoff[];
   /** Lists of `last_processed_response` whose subject is not built here, verbatim. */
   readonly foreign: JsonObject;
 }
@@ -87,6 +108,12 @@ export interface ProcessedFunction {
   readonly tool: ToolDescriptor;
   /** Snapshot of the paused run of an agent tool, verbatim. */
   readonly agentRunState?: JsonObject | undefined;
+}
+
+/** A call of a response that hands off, and the name of the handoff. */
+export interface ProcessedHandoff {
+  readonly call: ResponseFunctionToolCall;
+  readonly toolName: string;
 }
 
 /** How a snapshot names a function tool (camelCase on the wire too). */
@@ -105,12 +132,18 @@ export type ToolLookupKey =
   | { readonly kind: 'namespaced'; readonly namespace: string; readonly name: string }
   | { readonly kind: 'deferred_top_level'; readonly name: string };
 
-/** Results of guardrails as their JSON (STATE-356); the subject itself comes later, restored ones must not be lost. */
+/** Results of guardrails in order of completion; restored ones have the guardrail's name alone, as live ones do. */
 export interface GuardrailResultLists {
-  input: JsonObject[];
-  output: JsonObject[];
-  toolInput: JsonObject[];
-  toolOutput: JsonObject[];
+  input: InputGuardrailResult[];
+  output: OutputGuardrailResult[];
+  toolInput: ToolGuardrailResult[];
+  toolOutput: ToolGuardrailResult[];
+}
+
+/** Numbers of results that are public. */
+export interface PrivateResults {
+  readonly toolInput: number;
+  readonly toolOutput: number;
 }
 
 /** What a paused run keeps of its trace (STATE §12.7). */

@@ -22,8 +22,9 @@ export async function callForTurn(prepared: PreparedCall, record: StateRecord, e
     modelSettings: prepared.settings,
     implicitSettings: prepared.implicitSettings,
     tools: prepared.tools,
+    handoffs: prepared.handoffs,
     outputSchema: prepared.output.type === 'text' ? undefined : prepared.output.request,
-    signal: control.signalForModel(),
+    signal: env.inputCheck?.signal ?? control.signalForModel(),
     tracing: env.spans.modelTracing,
     traceParent: env.spans.current,
     attempt: env.attempt,
@@ -32,7 +33,10 @@ export async function callForTurn(prepared: PreparedCall, record: StateRecord, e
   const effect = { kind: 'model', turn: record.currentTurn, agentName: prepared.agent.name } as const;
   env.models.add(prepared.model);
   try {
-    const response = await env.step(effect, () => control.race(callModel(prepared.model, request, onEvent)));
+    const response = await env.step(effect, () => {
+      const answer = callModel(prepared.model, request, onEvent);
+      return control.race(env.inputCheck?.cut(answer) ?? answer);
+    });
     usage.add(response.usage);
     env.spans.countUsage(response.usage);
     return response;

@@ -1,4 +1,5 @@
 import type { AnyAgent } from '../../agent/agent.ts';
+import type { Handoff } from '../../agent/handoff.ts';
 import type { FunctionTool } from '../../agent/tool.ts';
 import type { ResponseFunctionToolCall, ResponseOutputItem } from '../../items/wire.ts';
 import type { ModelResponse } from '../../models/model.ts';
@@ -7,6 +8,7 @@ import type { ProcessedResponse, ToolLookupKey } from '../../state/record.ts';
 import { ModelBehaviorError } from '../../base/errors.ts';
 import {
   CompactionItem,
+  HandoffCallItem,
   McpListToolsItem,
   MessageOutputItem,
   ReasoningItem,
@@ -19,22 +21,36 @@ import type { RunItem } from '../../items/items.ts';
 import { lookupKeyOf } from '../../state/lookup-key.ts';
 import { jsonToolName, jsonToolOf } from './json-tool.ts';
 
-/** The tools that the model was offered, or would be today. */
-export type ToolTable = ReadonlyMap<string, FunctionTool<never>>;
+/** What the model was offered, or would be today, by name. No handoff has the name of a tool. */
+export interface ToolTable {
+  readonly functions: ReadonlyMap<string, FunctionTool<never>>;
+  readonly handoffs: ReadonlyMap<string, Handoff<never>>;
+}
 
 /** One function call of a response. `tool` is `undefined` when the agent has none of that name. */
 export interface FunctionCall {
   readonly call: ResponseFunctionToolCall;
-  readonly item: ToolCallItem;
+  /** Of a stored response also the call of a handoff that the agent has not any more. */
+  readonly item: ToolCallItem | HandoffCallItem;
   readonly tool: FunctionTool<never> | undefined;
   /** `undefined`: a call without a name. */
   readonly lookupKey: ToolLookupKey | undefined;
+  readonly role?: 'handoff' | undefined;
+}
+
+/** One call of a response that passes the conversation on. */
+export interface HandoffCall {
+  readonly call: ResponseFunctionToolCall;
+  readonly item: HandoffCallItem;
+  readonly handoff: Handoff<never>;
+  readonly role: 'handoff';
 }
 
 /** What a response asks for. */
 export interface Classified {
   readonly items: readonly RunItem[];
   readonly calls: readonly FunctionCall[];
+  readonly handoffs: readonly HandoffCall[];
   /** Types that nobody knows: one warning each, no item. */
   readonly unknownTypes: readonly string[];
 }
@@ -46,19 +62,25 @@ export interface Classified {
 export function classify(response: ModelResponse, agent: AnyAgent, tools: ToolTable): Classified {
   const items: RunItem[] = [];
   const calls: FunctionCall[] = [];
+  const handoffs: HandoffCall[] = [];
   const unknownTypes: string[] = [];
   for (const raw of response.output) {
-    if (raw.type === 'function_call') {
+    const handoff = raw.type === 'function_call' ? findHandoff(raw, tools) : undefined;
+    if (raw.type === 'function_call' && handoff) {
+      const call = { call: raw, item: new HandoffCallItem(agent, raw), handoff, role: 'handoff' } as const;
+      handoffs.push(call);
+      items.push(call.item);
+    } else if (raw.type === 'function_call') {
       const call = newCall(agent, raw, tools);
       calls.push(call);
       items.push(call.item);
-      continue;
+    } else {
+      const item = itemOf(raw, agent);
+      if (item === undefined) unknownTypes.push(String((raw as { type?: unknown }).type));
+      else items.push(item);
     }
-    const item = itemOf(raw, agent);
-    if (item === undefined) unknownTypes.push(String((raw as { type?: unknown }).type));
-    else items.push(item);
   }
-  return { items, calls, unknownTypes };
+  return { items, calls, handoffs, unknownTypes };
 }
 
 /**
@@ -70,21 +92,27 @@ export function reclassify(
   waiting: readonly ToolApprovalItem[],
   agent: AnyAgent,
   tools: ToolTable,
-): readonly FunctionCall[] {
+): Classified {
   const calls = new Map<string, FunctionCall>();
+  const handoffs = new Map<string, HandoffCall>();
   for (const item of processed.newItems) {
     if (item.type === 'tool_call_item' && item.rawItem.type === 'function_call')
       calls.set(item.rawItem.call_id, knownCall(item, item.rawItem, tools));
+    if (item.type !== 'handoff_call_item') continue;
+    const { rawItem: call } = item;
+    const handoff = findHandoff(call, tools);
+    if (handoff) handoffs.set(call.call_id, { call, item, handoff, role: 'handoff' });
+    else calls.set(call.call_id, { call, item, tool: undefined, lookupKey: lookupKeyOf(call), role: 'handoff' });
   }
   for (const { agent: owner, rawItem, toolOrigin } of waiting) {
     if (owner !== agent || rawItem.type !== 'function_call' || calls.has(rawItem.call_id)) continue;
     calls.set(rawItem.call_id, knownCall(new ToolCallItem(agent, rawItem, { toolOrigin }), rawItem, tools));
   }
-  return [...calls.values()];
+  return { items: [], calls: [...calls.values()], handoffs: [...handoffs.values()], unknownTypes: [] };
 }
 
 /** The response without the calls in `repeats`, and without the reasoning that led to them: an API refuses one without the other. */
-export function withoutRepeats(classified: Classified, repeats: ReadonlySet<FunctionCall>): Classified {
+export function withoutRepeats(classified: Classified, repeats: ReadonlySet<FunctionCall | HandoffCall>): Classified {
   if (repeats.size === 0) return classified;
   const dropped = new Set<RunItem>([...repeats].map(({ item }) => item));
   const items: RunItem[] = [];
@@ -92,7 +120,12 @@ export function withoutRepeats(classified: Classified, repeats: ReadonlySet<Func
     if (!dropped.has(item)) items.push(item);
     else while (items.at(-1)?.type === 'reasoning_item') items.pop();
   }
-  return { ...classified, items, calls: classified.calls.filter((call) => !repeats.has(call)) };
+  return {
+    ...classified,
+    items,
+    calls: classified.calls.filter((call) => !repeats.has(call)),
+    handoffs: classified.handoffs.filter((call) => !repeats.has(call)),
+  };
 }
 
 /** The tool that a call means; one with a namespace never means a tool without. */
@@ -102,7 +135,12 @@ export function findTool(
   tools: ToolTable,
 ): FunctionTool<never> | undefined {
   if (call.namespace) return undefined;
-  return tools.get(call.name) ?? (call.name === jsonToolName ? jsonToolOf(agent) : undefined);
+  return tools.functions.get(call.name) ?? (call.name === jsonToolName ? jsonToolOf(agent) : undefined);
+}
+
+/** The handoff that a call means; one with a namespace never means one (TOOL-P12). */
+export function findHandoff(call: ResponseFunctionToolCall, tools: ToolTable): Handoff<never> | undefined {
+  return call.namespace ? undefined : tools.handoffs.get(call.name);
 }
 
 function newCall(agent: AnyAgent, call: ResponseFunctionToolCall, tools: ToolTable): FunctionCall {

@@ -1,10 +1,10 @@
 import type { ParsedArguments } from '../../agent/arguments.ts';
-import type { FunctionTool } from '../../agent/tool.ts';
+import type { FunctionTool, ToolOrigin } from '../../agent/tool.ts';
 import type { ToolApprovalItem } from '../../state/decisions.ts';
 import type { StoredDecision } from '../../state/record.ts';
 import type { RunEnv } from '../env.ts';
 import type { FunctionSpan } from '../function-span.ts';
-import type { Pass } from './pass.ts';
+import type { CallVerdicts, Pass } from './pass.ts';
 import type { PlannedFunctionCall } from './plan.ts';
 import { extractCustomData } from '../../agent/custom-data.ts';
 import { invokeTool } from '../../agent/invoke.ts';
@@ -22,6 +22,8 @@ import { callSharedHooks } from '../hooks.ts';
 import { Batch } from './batch.ts';
 import { gate } from './gate.ts';
 import { Places } from './places.ts';
+import { guardInput, guardOutput } from './tool-guardrails.ts';
+import type { ToolVerdict } from './tool-guardrails.ts';
 import { notFoundText, rejectionText, exceptionText } from './texts.ts';
 
 /**
@@ -36,12 +38,20 @@ export async function executeCalls(pass: Pass, env: RunEnv): Promise<void> {
   const places = new Places(env.options.toolExecution?.maxFunctionToolConcurrency);
   const waiting = earlierWaiting(pass);
   const off = env.control.onAbort((error) => batch.fail(error));
+  // An input that is not accepted stops calls that have not failed the turn already (RUN-910).
+  const offInput = env.inputCheck?.onFailure((error) => {
+    if (!batch.stopping) batch.fail(error);
+  });
   try {
     for (const call of pass.calls)
       batch.start(call, () => new CallRun(call, pass, env, batch, places).run(waiting.get(call.call.call_id)));
     await batch.settled();
+  } catch (error) {
+    env.inputCheck?.tooLate();
+    throw error;
   } finally {
     off();
+    offInput?.();
   }
 }
 
@@ -78,6 +88,9 @@ class CallRun {
   readonly #env: RunEnv;
   readonly #batch: Batch;
   readonly #places: Places;
+  #toolContext: ToolContext<never> | undefined;
+  /** What the tool's guardrails said, where it has any. */
+  #verdicts: CallVerdicts | undefined;
 
   constructor(call: PlannedFunctionCall, pass: Pass, env: RunEnv, batch: Batch, places: Places) {
     this.#call = call;
@@ -101,11 +114,11 @@ class CallRun {
 
   async #gated(waiting: ToolApprovalItem | undefined, span: FunctionSpan | undefined): Promise<void> {
     const { tool } = this.#call;
-    const verdict = await gate(this.#call, tool, waiting, this.#pass, this.#env);
+    const verdict = await gate(this.#call, tool, waiting, this.#pass, this.#env, this.#beforeApproval(tool, span));
     if (this.#batch.closed) return;
     switch (verdict.type) {
       case 'wait':
-        this.#pass.commitWaiting(this.#call, verdict.item, verdict.item === waiting);
+        this.#pass.commitWaiting(this.#call, verdict.item, verdict.item === waiting, this.#verdicts);
         span?.pending();
         return;
       case 'reject':
@@ -117,6 +130,10 @@ class CallRun {
         return tool === undefined ? await this.#notFound() : await this.#execute(tool, verdict.parsed, span);
       case 'done':
         return this.#takeOutput(verdict.answer, span);
+      case 'guarded':
+        if (this.#batch.stopping) return;
+        this.#markExecuted();
+        return await this.#commitAnswer(verdict.tool, verdict.message, span);
       default:
         return verdict satisfies never;
     }
@@ -149,7 +166,13 @@ class CallRun {
     const { call } = this.#call;
     const { agent, record } = this.#pass;
     const context = this.#context(span);
+    const { inputGuardrails, outputGuardrails } = toolInternals(tool);
     this.#markExecuted();
+    if (inputGuardrails) {
+      const verdict = await guardInput(inputGuardrails, { context, agent }, this.#noted().input);
+      if (this.#batch.closed || this.#batch.stopping) return;
+      if (verdict.rejected) return await this.#commitAnswer(tool, verdict.message, span);
+    }
     await callSharedHooks(record, this.#env, (hooks) => hooks.onToolStart?.(context, agent, tool));
     // A sibling failed meanwhile: the body does not begin any more.
     if (this.#batch.stopping) return;
@@ -162,23 +185,50 @@ class CallRun {
     );
     if (this.#batch.closed || this.#batch.stopping) return;
     this.#batch.committing(this.#call);
-    const output = await this.#answer(tool, done, span);
+    let output = await this.#answer(done, span);
     if (this.#batch.closed) return;
+    if (outputGuardrails) {
+      const verdict = await guardOutput(outputGuardrails, { context, agent, output }, this.#noted().output);
+      if (this.#batch.closed) return;
+      if (verdict.rejected) output = verdict.message;
+    }
+    await this.#commitAnswer(tool, output, span);
+    if (this.#batch.closed) return;
+    await callSharedHooks(record, this.#env, (hooks) => hooks.onToolEnd?.(context, agent, tool, output));
+  }
+
+  /** The output is there, and what the tool's own code knows about it. */
+  async #commitAnswer(tool: FunctionTool<never>, output: unknown, span: FunctionSpan | undefined): Promise<void> {
+    this.#batch.committing(this.#call);
     const onWire = toolOutputOnWire(output);
     const item = this.#commit(onWire, output, tool);
     span?.output(typeof onWire === 'string' ? output : onWire.map(tracedPart));
     const { customDataExtractor } = toolInternals(tool);
-    if (customDataExtractor) {
-      const facts = extractCustomData(tool, customDataExtractor, context, item);
-      const data = await this.#env.control.race(facts);
-      if (this.#batch.closed) return;
-      if (data) addCustomData(item, data);
-    }
-    await callSharedHooks(record, this.#env, (hooks) => hooks.onToolEnd?.(context, agent, tool, output));
+    if (customDataExtractor === undefined) return;
+    const facts = extractCustomData(tool, customDataExtractor, this.#context(span), item);
+    const data = await this.#env.control.race(facts);
+    if (data && !this.#batch.closed) addCustomData(item, data);
+  }
+
+  /** Asks the tool's input guardrails before a person is asked, where the run wants that (TOOL-G6). */
+  #beforeApproval(
+    tool: FunctionTool<never> | undefined,
+    span: FunctionSpan | undefined,
+  ): (() => Promise<ToolVerdict>) | undefined {
+    if (this.#env.options.toolExecution?.preApprovalToolInputGuardrails !== true) return undefined;
+    const guardrails = tool && toolInternals(tool).inputGuardrails;
+    return (
+      guardrails &&
+      (() => guardInput(guardrails, { context: this.#context(span), agent: this.#pass.agent }, this.#noted().input))
+    );
+  }
+
+  #noted(): CallVerdicts {
+    return (this.#verdicts ??= { input: [], output: [] });
   }
 
   /** What the tool gave, or the text for the model in place of a failure that its policy answered. */
-  async #answer(tool: FunctionTool<never>, done: ToolInvocation, span: FunctionSpan | undefined): Promise<unknown> {
+  async #answer(done: ToolInvocation, span: FunctionSpan | undefined): Promise<unknown> {
     const { failure } = done;
     if (failure === undefined) return done.output;
     if (failure.handledBy === 'timeout') span?.timedOut(failure.error, 'error_handled');
@@ -215,7 +265,7 @@ class CallRun {
 
   #context(span: FunctionSpan | undefined): ToolContext<never> {
     const { call } = this.#call;
-    return createToolContext(this.#env.context, {
+    return (this.#toolContext ??= createToolContext(this.#env.context, {
       agent: this.#pass.agent,
       toolCall: call,
       toolName: call.name,
@@ -226,7 +276,7 @@ class CallRun {
       signal: () => this.#batch.signal(this.#call),
       runKey: this.#pass.record.runKey,
       span: span?.span,
-    }) as ToolContext<never>;
+    }) as ToolContext<never>);
   }
 
   #markExecuted(): void {
@@ -237,11 +287,16 @@ class CallRun {
     const raw = { type: 'function_call_output', call_id: this.#call.call.call_id, output: onWire } as const;
     const item = new ToolCallOutputItem(this.#pass.agent, raw, {
       output,
-      toolOrigin: tool?.origin ?? this.#call.item.toolOrigin,
+      toolOrigin: tool?.origin ?? originOf(this.#call),
     });
-    this.#pass.commitOutput(this.#call, item);
+    this.#pass.commitOutput(this.#call, item, this.#verdicts);
     return item;
   }
+}
+
+/** Of a tool that is gone: what its item says. */
+function originOf({ item }: PlannedFunctionCall): ToolOrigin | undefined {
+  return item.type === 'tool_call_item' ? item.toolOrigin : undefined;
 }
 
 export function toolNotFound(name: string, agentName: string): ModelBehaviorError {

@@ -1,15 +1,24 @@
 import type { AnyAgent } from '../../agent/agent.ts';
+import type { ToolGuardrailResult } from '../../agent/guardrail.ts';
 import type { RunItem, ToolCallOutputItem } from '../../items/items.ts';
 import type { ModelResponse } from '../../models/model.ts';
 import type { ToolApprovalItem } from '../../state/decisions.ts';
 import type { ProcessedResponse, StateRecord } from '../../state/record.ts';
-import type { PlannedFunctionCall } from './plan.ts';
+import type { HandoffCall } from './classify.ts';
+import type { Plan, PlannedFunctionCall } from './plan.ts';
 import { contextInternals } from '../../state/context.ts';
+import { locateResponse } from '../../state/locate.ts';
 
 /** What came of one call. */
 export type CallResult =
   | { readonly type: 'output'; readonly item: ToolCallOutputItem }
   | { readonly type: 'waiting'; readonly item: ToolApprovalItem };
+
+/** What the guardrails of a tool said about one call; it counts when the call has an output, or waits. */
+export interface CallVerdicts {
+  readonly input: ToolGuardrailResult[];
+  readonly output: ToolGuardrailResult[];
+}
 
 /**
  * One execution of the local work of a response: of a fresh turn, or of one resume of an interrupted turn. While it goes
@@ -23,8 +32,12 @@ export class Pass {
   readonly fresh: boolean;
   /** Function calls of the response that have no output yet. */
   readonly calls: readonly PlannedFunctionCall[];
+  /** Calls of the response that hand off; none was taken yet. */
+  readonly handoffs: readonly HandoffCall[];
   /** Index in `generatedItems` of the response's first item. */
   readonly start: number;
+  /** Which items belong to the response is known. */
+  readonly #located: boolean;
   /** Exact repeats of earlier calls were left out of a fresh response. */
   readonly dropped: boolean;
   readonly results: Map<PlannedFunctionCall, CallResult> = new Map();
@@ -32,12 +45,13 @@ export class Pass {
   readonly #open: ToolApprovalItem[];
   readonly #base: number;
   readonly #order: number[] = [];
+  #left: readonly RunItem[] | undefined;
 
   constructor(
     record: StateRecord,
     processed: ProcessedResponse,
-    calls: readonly PlannedFunctionCall[],
-    options: { readonly fresh: boolean; readonly dropped?: boolean },
+    { calls, handoffs, dropped }: Pick<Plan, 'calls' | 'handoffs' | 'dropped'>,
+    options: { readonly fresh: boolean },
   ) {
     const response = record.modelResponses.at(-1);
     // A pass is only made for a record that has the response it works on.
@@ -47,9 +61,12 @@ export class Pass {
     this.response = response;
     this.processed = processed;
     this.calls = calls;
+    this.handoffs = handoffs;
     this.fresh = options.fresh;
-    this.dropped = options.dropped ?? false;
-    this.start = startOf(record, processed);
+    this.dropped = options.fresh && dropped;
+    const { start, located } = locateResponse(record);
+    this.start = start;
+    this.#located = located;
     this.#base = record.generatedItems.length;
     const { step } = record;
     this.#open = step.type === 'interruption' ? [...step.interruptions] : [];
@@ -57,7 +74,10 @@ export class Pass {
   }
 
   /** An output is there: from now on nothing may run the call again. */
-  commitOutput(call: PlannedFunctionCall, item: ToolCallOutputItem): void {
+  commitOutput(call: PlannedFunctionCall, item: ToolCallOutputItem, verdicts?: CallVerdicts): void {
+    // Cut from here on, a pass whose response cannot be told from what was before could not be gone on with (STATE-336).
+    if (!this.#located) this.record.unrecoverable = true;
+    if (verdicts) this.#note(verdicts);
     this.results.set(call, { type: 'output', item });
     // Nobody is asked about it any more, also when the pass fails later (STATE-139).
     const open = this.#open.findIndex((waiting) => waiting.agent === this.agent && waiting.callId === item.callId);
@@ -68,7 +88,8 @@ export class Pass {
   }
 
   /** The call waits for a decision; `known` items stand in the record already. */
-  commitWaiting(call: PlannedFunctionCall, item: ToolApprovalItem, known: boolean): void {
+  commitWaiting(call: PlannedFunctionCall, item: ToolApprovalItem, known: boolean, verdicts?: CallVerdicts): void {
+    if (verdicts) this.#note(verdicts);
     this.results.set(call, { type: 'waiting', item });
     // In a resumed pass, what begins to wait stands behind the outputs; in a fresh one in place of its output.
     if (known) return;
@@ -84,12 +105,47 @@ export class Pass {
     });
   }
 
+  /** A handoff was taken: from now on nothing may take it again. Ignored ones have their outputs before that of the first. */
+  commitHandoff(outputs: readonly RunItem[]): void {
+    const { ledger } = contextInternals(this.record.context);
+    this.record.generatedItems.push(...outputs);
+    for (const { call } of this.handoffs) ledger.markCompleted(call.call_id);
+  }
+
+  /** The turn leaves other items to people and sessions than the model sees of it. */
+  leave(items: readonly RunItem[]): void {
+    this.#left = items;
+  }
+
+  /** Items of the response and all its local results, whichever pass made them. */
+  responseItems(): readonly RunItem[] {
+    return this.record.generatedItems.slice(this.start);
+  }
+
+  /** An earlier pass committed outputs and failed before anybody was told of them (STATE-230). */
+  hasRecovered(): boolean {
+    if (this.fresh) return false;
+    const made = new Set<RunItem>([...this.results.values()].map(({ item }) => item));
+    return this.unpublished().some((item) => item.type === 'tool_call_output_item' && !made.has(item));
+  }
+
+  /** What guardrails of tools said is in the state with the call's outcome, and public when the turn is (STATE-217, 230). */
+  #note({ input, output }: CallVerdicts): void {
+    if (input.length + output.length === 0) return;
+    const { record } = this;
+    const { toolInput, toolOutput } = record.guardrailResults;
+    record.privateResults ??= { toolInput: toolInput.length, toolOutput: toolOutput.length };
+    record.responseResults ??= toolOutput.length;
+    toolInput.push(...input);
+    toolOutput.push(...output);
+  }
+
   /** Items of the response and its local results that nobody was told of yet, in the order of the record. */
   unpublished(): RunItem[] {
-    const items = this.record.generatedItems.slice(this.start);
-    if (this.fresh) return items;
+    const items = this.#left ?? this.record.generatedItems.slice(this.start);
+    if (this.fresh && this.#left === undefined) return items.slice();
     const known = new Set<RunItem>(this.record.sessionItems);
-    return items.filter((item) => !known.has(item));
+    return [...new Set(items)].filter((item) => !known.has(item));
   }
 
   /** Results are placed in call order, whichever call ends first; the last place is right nearly always. */
@@ -100,11 +156,4 @@ export class Pass {
     placed.splice(index, 0, order);
     this.record.generatedItems.splice(this.#base + index, 0, item);
   }
-}
-
-/** Restored items are the same objects in both lists; where they are not found, only what follows is this pass's. */
-function startOf(record: StateRecord, processed: ProcessedResponse): number {
-  const first = processed.newItems[0];
-  const index = first === undefined ? -1 : record.generatedItems.lastIndexOf(first);
-  return index === -1 ? record.generatedItems.length : index;
 }

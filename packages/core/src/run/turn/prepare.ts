@@ -1,7 +1,8 @@
 import type { AnyAgent } from '../../agent/agent.ts';
 import type { ResolvedOutput } from '../../agent/output.ts';
 import type { Prompt } from '../../agent/prompt.ts';
-import type { FunctionTool } from '../../agent/tool.ts';
+import type { Handoff } from '../../agent/handoff.ts';
+import type { FunctionTool, MaybePromise } from '../../agent/tool.ts';
 import type { AgentInputItem } from '../../items/items.ts';
 import type { Model, ModelSettings } from '../../models/model.ts';
 import type { StateRecord } from '../../state/record.ts';
@@ -9,7 +10,8 @@ import type { RunEnv } from '../env.ts';
 import type { CallModelInputFilter } from '../options.ts';
 import type { ToolTable } from './classify.ts';
 import { agentInternals } from '../../agent/agent.ts';
-import { enabledTools } from '../../agent/enabled.ts';
+import { onePerName } from '../../agent/collisions.ts';
+import { enabledHandoffs, enabledTools } from '../../agent/enabled.ts';
 import { resolveInstructions } from '../../agent/instructions.ts';
 import { getDefaultModelSettings } from '../../agent/model-defaults.ts';
 import { resolveOutput } from '../../agent/output.ts';
@@ -27,6 +29,7 @@ import { callHooks, callSharedHooks } from '../hooks.ts';
 export interface PreparedCall {
   readonly agent: AnyAgent;
   readonly tools: readonly FunctionTool<never>[];
+  readonly handoffs: readonly Handoff<never>[];
   readonly table: ToolTable;
   readonly output: ResolvedOutput;
   readonly model: Model;
@@ -44,6 +47,7 @@ export async function prepareCall(record: StateRecord, env: RunEnv): Promise<Pre
   const turnInput = env.modelInput.next(record);
   contextInternals(context).turnInput = turnInput;
   env.spans.agentInput(turnInput);
+  env.inputCheck?.startParallel();
   if (env.startHooksDue) {
     env.startHooksDue = false;
     await callHooks(
@@ -53,13 +57,14 @@ export async function prepareCall(record: StateRecord, env: RunEnv): Promise<Pre
       (hooks) => hooks.onStart?.(context as never, agent),
     );
   }
-  const tools = await collectTools(record, env);
+  const enabled = await enabledNow(record, env);
   const text = resolveInstructions(agent, context);
   // Both at once; the first that fails counts.
   const [instructions, prompt] =
     agent.prompt === undefined
       ? [await control.race(text)]
       : await control.race(Promise.all([text, resolvePrompt(agent, context)]));
+  const tools = await withHandoffs(enabled, record, env);
   const output = resolveOutput(agent);
   const model = await control.race(
     resolveModel({ runModel: env.options.model, provider: env.options.modelProvider, agent }),
@@ -72,9 +77,11 @@ export async function prepareCall(record: StateRecord, env: RunEnv): Promise<Pre
     hooks.onLlmStart?.(context as never, agent, seen.instructions, seen.input),
   );
   if (env.session) await env.session.writeInput();
+  await env.inputCheck?.throwIfKnown();
   return {
     agent,
     tools: tools.list,
+    handoffs: tools.handoffs,
     table: tools.table,
     output,
     model,
@@ -88,18 +95,42 @@ export async function prepareCall(record: StateRecord, env: RunEnv): Promise<Pre
 
 export interface CollectedTools {
   readonly list: readonly FunctionTool<never>[];
+  readonly handoffs: readonly Handoff<never>[];
   readonly table: ToolTable;
 }
 
-/** The tools of today: enabled ones, one per name. */
+/** The tools and handoffs of today: enabled ones, one per name. */
 export async function collectTools(record: StateRecord, env: RunEnv): Promise<CollectedTools> {
+  return await withHandoffs(await enabledNow(record, env), record, env);
+}
+
+function enabledNow(record: StateRecord, env: RunEnv): MaybePromise<readonly FunctionTool<never>[]> {
+  return env.control.race(enabledTools(record.currentAgent, env.context));
+}
+
+const noHandoffs: ToolTable['handoffs'] = new Map();
+
+/** Adds the enabled handoffs; with both, names that several of them have are seen (RUN-401 step 9). */
+async function withHandoffs(
+  enabled: readonly FunctionTool<never>[],
+  record: StateRecord,
+  env: RunEnv,
+): Promise<CollectedTools> {
   const agent = record.currentAgent;
-  const policy = env.options.toolNameCollisionPolicy;
-  const list = await env.control.race(
-    enabledTools(agent, env.context, policy, (name, text) => env.warnOnce(`collision:${name}`, text)),
+  const { toolNameCollisionPolicy: policy } = env.options;
+  const warn = (what: string, name: string, text: string): void => env.warnOnce(`${what}:${name}`, text);
+  const found = await env.control.race(
+    enabledHandoffs(agent, env.context, (name, text) => warn('handoff name', name, text)),
   );
-  env.spans.describeAgent(list);
-  return { list, table: new Map(list.map((tool) => [tool.name, tool])) };
+  const { tools, handoffs } = onePerName({ tools: enabled, handoffs: found }, agent.name, policy, (name, text) =>
+    warn('collision', name, text),
+  );
+  env.spans.describeAgent(tools, handoffs);
+  const table = {
+    functions: new Map(tools.map((tool) => [tool.name, tool])),
+    handoffs: handoffs.length === 0 ? noHandoffs : new Map(handoffs.map((handoff) => [handoff.toolName, handoff])),
+  };
+  return { list: tools, handoffs, table };
 }
 
 /** The agent's settings, else those that suit the model's name, with the run's laid over them (MODEL-207). */

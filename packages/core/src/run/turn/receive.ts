@@ -35,11 +35,13 @@ export async function receive(
   }
   announce(plan.classified.items, record.sessionItems.length, env);
   await llmEnd(response, record, env);
+  await env.inputCheck?.throwIfKnown();
   const { items } = plan.classified;
   trackUse(record, items.flatMap(toolNames));
   const toolsUsed = items.flatMap((item) => (isToolSearch(item) ? ['tool_search'] : toolNames(item)));
   const functions = plan.calls.flatMap(({ call, tool }) => (tool ? [{ call, tool: descriptor(tool) }] : []));
-  return { plan, processed: { newItems: items, toolsUsed, functions, foreign: {} } };
+  const handoffs = plan.handoffs.map(({ call, handoff }) => ({ call, toolName: handoff.toolName }));
+  return { plan, processed: { newItems: items, toolsUsed, functions, handoffs, foreign: {} } };
 }
 
 function understand(response: ModelResponse, prepared: PreparedCall, env: RunEnv): Plan {
@@ -66,6 +68,7 @@ async function llmEnd(response: ModelResponse, record: StateRecord, env: RunEnv)
 
 /** One name per call, with its namespace; of the provider's tools the name of their kind. */
 function toolNames(item: RunItem): string[] {
+  if (item.type === 'handoff_call_item') return [item.rawItem.name];
   if (item.type !== 'tool_call_item' || item.toolName === undefined) return [];
   return [qualifiedNameOf(item.toolName, (item.rawItem as { namespace?: string | null }).namespace)];
 }

@@ -18,13 +18,15 @@ export interface Settled {
   readonly step: Step;
   /** Of an output that a handler gave in place of a failure. */
   readonly message?: HandledEnd['message'];
+  /** Who gave the final output; a handler of a failure where nobody is named. */
+  readonly by?: 'model' | 'tools';
 }
 
 const runAgain: Settled = { step: { type: 'run_again' } };
 
 /**
- * What becomes of a response whose calls are done: a call still waits, a tool ends the run, the message is the answer, or
- * the model is asked again (RUN-501).
+ * What becomes of a response whose calls are done: a call still waits, another agent goes on, a tool ends the run, the
+ * message is the answer, or the model is asked again (RUN-501).
  */
 export async function settle(pass: Pass, tools: ToolTable, output: ResolvedOutput, env: RunEnv): Promise<Settled> {
   const waiting = stillWaiting(pass);
@@ -32,8 +34,13 @@ export async function settle(pass: Pass, tools: ToolTable, output: ResolvedOutpu
     return {
       step: { type: 'interruption', interruptions: waiting, responseAccepted: false, llmEndHooksStarted: true },
     };
+  if (pass.handoffs.length > 0) {
+    const { takeHandoff } = await import('./handoffs.ts');
+    return { step: await takeHandoff(pass, env) };
+  }
   const functionCalls = pass.processed.newItems.some(
-    (item) => item.type === 'tool_call_item' && item.rawItem.type === 'function_call',
+    (item) =>
+      item.type === 'handoff_call_item' || (item.type === 'tool_call_item' && item.rawItem.type === 'function_call'),
   );
   if (functionCalls) return (await toolsOutput(pass, tools, output, env)) ?? runAgain;
   return await messageOutput(pass, output, env);
@@ -65,10 +72,10 @@ async function toolsOutput(
   const ending = await endingOutput(behavior, results, pass.agent, env);
   if (ending === undefined) return undefined;
   const { value } = ending;
-  if (output.type === 'text') return finalOutput(toolOutputText(value));
+  if (output.type === 'text') return finalOutput(toolOutputText(value), 'tools');
   if (value === null || value === undefined)
     getLogger().error(`A tool ended a run with ${value} where the agent has an output type; it is taken as it is.`);
-  return finalOutput(value);
+  return finalOutput(value, 'tools');
 }
 
 /** Outputs of all function calls of the response in call order, whichever pass made them; rejection texts count too. */
@@ -121,13 +128,13 @@ async function messageOutput(pass: Pass, output: ResolvedOutput, env: RunEnv): P
   const answer = answerOf(pass, output, env);
   switch (answer.type) {
     case 'output':
-      return finalOutput(answer.value);
+      return finalOutput(answer.value, 'model');
     case 'none':
       return runAgain;
     case 'failure': {
       const { failure, otherwise } = answer;
       const handled = await askHandlers(failure, pass.unpublished(), pass.record, env);
-      if (handled) return finalOutput(handled.output, handled.message);
+      if (handled) return { step: { type: 'final_output', output: handled.output }, message: handled.message };
       if (otherwise === 'run_again') return runAgain;
       throw failure.error;
     }
@@ -177,8 +184,8 @@ function fails(failure: Failure): Answer {
   return { type: 'failure', failure, otherwise: 'throw' };
 }
 
-function finalOutput(output: unknown, message?: Settled['message']): Settled {
-  return { step: { type: 'final_output', output }, message };
+function finalOutput(output: unknown, by: 'model' | 'tools'): Settled {
+  return { step: { type: 'final_output', output }, by };
 }
 
 function refusal(text: string): ModelRefusalError {

@@ -1,0 +1,33 @@
+import type { AnyAgent } from './agent.ts';
+import type { Handoff } from './handoff.ts';
+import { internal } from '../base/brand.ts';
+
+/** What a handoff keeps beside what others see. @internal */
+export interface HandoffInternals {
+  /** `undefined`: it is only known once the handoff is taken. */
+  readonly agent: AnyAgent | undefined;
+  /** The name comes from the agent's. */
+  readonly derived: boolean;
+}
+
+/** Whether a value is a `Handoff`, of whichever copy of this package. @internal */
+export function isHandoff(value: unknown): value is Handoff<never> {
+  return typeof value === 'object' && value !== null && internal in value && 'onInvokeHandoff' in value;
+}
+
+/** @internal */
+export function handoffInternals(handoff: Handoff<never>): HandoffInternals {
+  return (handoff as unknown as { readonly [internal]: HandoffInternals })[internal];
+}
+
+/** Name of the tool that hands off to an agent of this name, as in the Python SDK, so that stored histories match. */
+export function derivedName(agentName: string): { readonly name: string; readonly replaced: boolean } {
+  const plain = agentName.replaceAll(/\s/gu, '_');
+  const name = `transfer_to_${plain.replaceAll(/[^A-Za-z0-9_]/gu, '_')}`.toLowerCase();
+  return { name, replaced: /[^A-Za-z0-9_]/u.test(plain) };
+}
+
+/** Whether the model gave any input with a handoff. */
+export function givesInput(argumentsJson: unknown): argumentsJson is string {
+  return typeof argumentsJson === 'string' && argumentsJson.trim() !== '' && argumentsJson.trim() !== 'null';
+}

@@ -1,0 +1,192 @@
+import type { AnyAgent } from '../../agent/agent.ts';
+import type { Handoff, HandoffInputData, HandoffInputFilter } from '../../agent/handoff.ts';
+import type { AgentInputItem, RunItem } from '../../items/items.ts';
+import type { OwnedItem, StateRecord, Step } from '../../state/record.ts';
+import type { RunEnv } from '../env.ts';
+import type { HandoffSpan } from '../handoff-span.ts';
+import type { HandoffCall } from './classify.ts';
+import type { Pass } from './pass.ts';
+import { Agent } from '../../agent/agent.ts';
+import { givesInput } from '../../agent/handoff-internals.ts';
+import { ModelBehaviorError, UserError } from '../../base/errors.ts';
+import { pythonJson } from '../../base/json-encode.ts';
+import { kindOf } from '../../base/options.ts';
+import { checkNewItems } from '../../items/check.ts';
+import { HandoffOutputItem, ToolCallOutputItem } from '../../items/items.ts';
+import { contextInternals } from '../../state/context.ts';
+import { readOnly } from '../../state/public-view.ts';
+import { spanMessages } from '../../tracing/messages.ts';
+import { callHooks } from '../hooks.ts';
+import { forwardedOf, mergePatch, withForwarded } from '../handoff-patch.ts';
+
+/**
+ * Takes the first handoff of a response (RUN-505): its callback, hooks, input filter or nesting. The others are told that
+ * they are ignored. All or nothing: what fails on the way leaves the handoff in doubt, and its outputs are not there.
+ *
+ * @throws ModelBehaviorError for input that the handoff cannot take; UserError for a target that is no agent and for
+ * results of a filter that are none; what callback, hooks and filter threw
+ */
+export async function takeHandoff(pass: Pass, env: RunEnv): Promise<Step> {
+  const [taken, ...ignored] = pass.handoffs;
+  if (taken === undefined) throw new Error('There is no handoff to take.');
+  const { agent, record } = pass;
+  const { context } = env;
+  return await env.spans.handoff(taken.call, agent.name, async (span) => {
+    if (ignored.length > 0) span?.several(pass.handoffs.map(({ handoff }) => handoff.agentName));
+    contextInternals(context).ledger.markExecuted(taken.call.call_id);
+    const newAgent = await invoke(taken, agent, span, env);
+    span?.target(newAgent.name);
+    const outputs = [...ignored.map((call) => ignoredOutput(call, agent)), handoffOutput(taken, agent, newAgent)];
+    await callHooks(
+      record,
+      env,
+      (hooks) => hooks.onHandoff?.(context as never, agent, newAgent),
+      (hooks) => hooks.onHandoff?.(context as never, newAgent, agent),
+    );
+    const change = await historyChange(taken.handoff, outputs, pass, span, env);
+    pass.commitHandoff(outputs);
+    if (change) rewriteHistory(change, pass, env);
+    return { type: 'handoff', newAgent };
+  });
+}
+
+async function invoke(
+  { call, handoff }: HandoffCall,
+  agent: AnyAgent,
+  span: HandoffSpan | undefined,
+  env: RunEnv,
+): Promise<AnyAgent> {
+  let target: unknown;
+  try {
+    target = await env.control.race(handoff.onInvokeHandoff(env.context as never, call.arguments));
+  } catch (error) {
+    if (error instanceof ModelBehaviorError)
+      span?.fail(givesInput(call.arguments) ? spanMessages.invalidJsonProvided : spanMessages.handoffInput, error);
+    throw error;
+  }
+  if (target instanceof Agent) return target;
+  throw new UserError(
+    `agent ${agent.name}: \`onInvokeHandoff\` of the handoff ${handoff.toolName} must return an Agent, not ${kindOf(target)}.`,
+  );
+}
+
+function ignoredOutput({ call }: HandoffCall, agent: AnyAgent): RunItem {
+  const output = 'Multiple handoffs detected, ignoring this one.';
+  return new ToolCallOutputItem(agent, { type: 'function_call_output', call_id: call.call_id, output }, { output });
+}
+
+/** The text is that of the Python SDK, byte by byte. */
+function handoffOutput({ call }: HandoffCall, sourceAgent: AnyAgent, targetAgent: AnyAgent): RunItem {
+  const output = pythonJson({ assistant: targetAgent.name });
+  const raw = { type: 'function_call_output', call_id: call.call_id, output } as const;
+  return new HandoffOutputItem(sourceAgent, raw, { sourceAgent, targetAgent });
+}
+
+// ---- history
+
+/** What a filter, or nesting, makes of the history. */
+interface HistoryChange {
+  readonly before: HandoffInputData;
+  readonly after: HandoffInputData;
+  /** Items of the new input that the SDK moved there as they are. */
+  readonly owned: readonly OwnedItem[];
+}
+
+/** A filter of the handoff wins over one of the run, and any filter over nesting (TOOL-HO18). */
+async function historyChange(
+  handoff: Handoff<never>,
+  outputs: readonly RunItem[],
+  pass: Pass,
+  span: HandoffSpan | undefined,
+  env: RunEnv,
+): Promise<HistoryChange | undefined> {
+  const { options } = env;
+  const filter = (handoff.inputFilter ?? options.handoffInputFilter) as HandoffInputFilter | undefined;
+  const nests = filter === undefined && (handoff.nestHandoffHistory ?? options.nestHandoffHistory ?? false);
+  if (filter === undefined && !nests) return undefined;
+  const before = inputData(outputs, pass, env);
+  const patch: unknown = filter ? await env.control.race(filter(before)) : await nested(before, env);
+  const where = filter ? `the input filter of handoff ${handoff.toolName}` : 'nested history';
+  let after: HandoffInputData;
+  try {
+    after = mergePatch(before, patch, where);
+    checkNewHistory(before.inputHistory, after.inputHistory, where);
+  } catch (error) {
+    span?.fail(spanMessages.handoffFilter, error);
+    throw error;
+  }
+  return { before, after, owned: await ownedIn(after, forwardedOf(patch as object), pass.record) };
+}
+
+/** Frozen lists of the items themselves; calls that waited are decided, and no part of the history. */
+function inputData(outputs: readonly RunItem[], { record, start }: Pass, env: RunEnv): HandoffInputData {
+  const { input, generatedItems } = record;
+  const items = generatedItems.filter((item) => item.type !== 'tool_approval_item');
+  const own = new Set(generatedItems.slice(start));
+  return Object.freeze({
+    inputHistory: typeof input === 'string' ? input : readOnly(input),
+    preHandoffItems: readOnly(items.filter((item) => !own.has(item))),
+    newItems: readOnly([...items.filter((item) => own.has(item)), ...outputs]),
+    inputItems: undefined,
+    context: env.context,
+  });
+}
+
+async function nested(data: HandoffInputData, { options }: RunEnv): Promise<object> {
+  const { nestHistory } = await import('../handoff-history.ts');
+  const { handoffHistoryMapper: mapper, handoffHistoryMarkers: markers } = options;
+  const { patch, forwarded } = nestHistory(data, { mapper, markers });
+  return withForwarded(patch, forwarded);
+}
+
+/** What is new in the input must be what states and sessions can hold. */
+function checkNewHistory(
+  before: HandoffInputData['inputHistory'],
+  after: HandoffInputData['inputHistory'],
+  where: string,
+): void {
+  if (after === before || typeof after === 'string') return;
+  const known = new Set<AgentInputItem>(typeof before === 'string' ? [] : before);
+  const added = after.filter((item) => !known.has(item));
+  checkNewItems(added, 'a new item of `inputHistory`', `${where} returned what cannot be stored`);
+}
+
+/** Items that stand in the input, for those that earlier handoffs and this one moved there (TOOL-HO36, HO37). */
+async function ownedIn(
+  { inputHistory, newItems }: HandoffInputData,
+  moved: Awaited<ReturnType<typeof forwardedOf>>,
+  record: StateRecord,
+): Promise<readonly OwnedItem[]> {
+  const earlier = record.ownedHistory;
+  if (earlier.length + moved.length === 0) return earlier;
+  const { locateForwarded } = await import('../handoff-history.ts');
+  const kept = new Set<RunItem>([...record.sessionItems, ...newItems]);
+  return locateForwarded(inputHistory, [...earlier.map((owned) => ({ ...owned, index: -1 })), ...moved])
+    .filter(({ item }) => kept.has(item))
+    .map(({ item, input }) => ({ item, input }));
+}
+
+/** The one place where history is not only appended to. Items of earlier turns stay public, whatever the model sees. */
+function rewriteHistory({ before, after, owned }: HistoryChange, pass: Pass, env: RunEnv): void {
+  const { record } = pass;
+  const known = record.generatedItems;
+  const { inputHistory, preHandoffItems, newItems, inputItems } = after;
+  if (inputHistory !== before.inputHistory)
+    record.input = typeof inputHistory === 'string' ? inputHistory : inputHistory.slice();
+  record.generatedItems = [...new Set([...preHandoffItems, ...(inputItems ?? newItems)])];
+  record.ownedHistory = owned;
+  pass.leave(newItems);
+  env.modelInput.rewritten();
+  forgetUnseen(known, [...record.generatedItems, ...record.sessionItems, ...newItems], env);
+}
+
+/** A state lists a finished call only with its items: of calls that stand nowhere any more it says nothing. */
+function forgetUnseen(known: readonly RunItem[], left: readonly RunItem[], env: RunEnv): void {
+  const there = new Set(left);
+  const { ledger } = contextInternals(env.context);
+  for (const item of known) {
+    if (there.has(item)) continue;
+    const { call_id: callId } = item.rawItem as { call_id?: unknown };
+    if (typeof callId === 'string') ledger.forget(callId);
+  }
+}
