@@ -8,8 +8,8 @@ import type { StreamListener } from './collect.ts';
 import type { Model, ModelRequest, ModelResponse } from './model.ts';
 
 /**
- * One attempt of a model call, within the setting `timeoutMs`. With `onEvent` the model streams, and every event goes there while it arrives; without, it is a
- * plain call: a plain run never opens a stream.
+ * One attempt of a model call, within the setting `timeoutMs`. With `onEvent` the model streams, and every event goes there
+ * while it arrives; without, it is a plain call: a plain run never opens a stream.
  * @throws UserError when the model lacks the form that is asked for, before anything is sent
  * @throws ModelBehaviorError for answers that cannot be used, RunAbortedError when `request.signal` fires
  * @throws ModelTimeoutError when the time is over
@@ -23,7 +23,10 @@ export async function callModel(model: Model, request: ModelRequest, onEvent?: S
     : await attempt(model, request, onEvent);
 }
 
-/** An abort of the run is waited for by nobody; the end of the time leaves the model a moment, so `work` is told of it by its own signal only. */
+/**
+ * An abort of the run is waited for by nobody; the end of the time leaves the model a moment, so only the model's own signal
+ * tells of it.
+ */
 async function attempt(
   model: Model,
   request: ModelRequest,
