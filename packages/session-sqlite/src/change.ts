@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 
-import { contentDigest, encodeItem } from '@agents/core/session';
+import { contentDigest } from '@agents/core/session';
 import type { HistoryOperation, HistoryTransaction } from '@agents/core/session';
 
 /** What an operation id stands for: the id, and a digest that tells changes apart. */
@@ -9,26 +9,32 @@ export interface Operation {
   readonly digest: string;
 }
 
-type Change<T extends object> =
-  | HistoryTransaction<T>
-  | { readonly type: 'replace_history'; readonly items: readonly T[] };
+type ChangeType = HistoryTransaction<object>['type'] | 'replace_history';
 
-/** The type and the digests of the plain items (SESS-036); wrappers that change bytes hand theirs down. */
-export function operationOf<T extends object>(operation: HistoryOperation<T>): Operation {
-  return { id: operation.operationId, digest: operation[contentDigest] ?? changeDigest(operation.transaction) };
+/**
+ * The type and the digests of the plain items (SESS-036); wrappers that change bytes hand theirs down.
+ *
+ * @param texts of the transaction's items as they are stored, for each of its lists
+ */
+export function operationOf<T extends object>(
+  operation: HistoryOperation<T>,
+  ...texts: readonly (readonly string[])[]
+): Operation {
+  const { operationId, transaction } = operation;
+  return { id: operationId, digest: operation[contentDigest] ?? changeDigest(transaction.type, texts) };
 }
 
 /** For a write that may go without an id: it then applies each time. */
-export function operationWith<T extends object>(id: string | undefined, change: Change<T>): Operation | undefined {
-  return id === undefined ? undefined : { id, digest: changeDigest(change) };
+export function operationWith(
+  id: string | undefined,
+  type: ChangeType,
+  texts: readonly string[],
+): Operation | undefined {
+  return id === undefined ? undefined : { id, digest: changeDigest(type, [texts]) };
 }
 
-function changeDigest<T extends object>(change: Change<T>): string {
-  const parts =
-    change.type === 'replace_suffix'
-      ? [digests(change.expectedSuffix), digests(change.replacement)]
-      : [digests(change.items)];
-  return sha256(JSON.stringify([change.type, ...parts]));
+function changeDigest(type: ChangeType, texts: readonly (readonly string[])[]): string {
+  return sha256(JSON.stringify([type, ...texts.map(digests)]));
 }
 
 /** Whether two JSON texts hold the same item; the order of members does not count. */
@@ -39,9 +45,9 @@ export function sameItem(a: string, b: string): boolean {
 /** Members that an SDK adds for itself; the same call has the same digest with and without them. */
 const SDK_ONLY: ReadonlySet<string> = new Set(['_agents_tool_description', '_agents_tool_title', 'created_by']);
 
-function digests(items: readonly object[]): string[] {
-  return items.map((item) => {
-    const plain = JSON.parse(encodeItem(item)) as object;
+function digests(texts: readonly string[]): string[] {
+  return texts.map((text) => {
+    const plain = JSON.parse(text) as object;
     return sha256(members(Object.entries(plain).filter(([key]) => !SDK_ONLY.has(key))));
   });
 }

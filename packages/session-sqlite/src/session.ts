@@ -97,12 +97,14 @@ export class SQLiteSession<T extends object = AgentInputItem> implements Managed
     const transaction = checkOperation(operation);
     if (transaction.type === 'append_items') {
       const texts = this.#encode(transaction.items);
-      await this.#change(operationOf(operation), (statements) => statements.append(this.sessionId, texts));
+      await this.#change(operationOf(operation, texts), (statements) => statements.append(this.sessionId, texts));
       return;
     }
     const expected = this.#encode(transaction.expectedSuffix);
     const replacement = this.#encode(transaction.replacement);
-    await this.#change(operationOf(operation), (statements) => this.#replaceSuffix(statements, expected, replacement));
+    await this.#change(operationOf(operation, expected, replacement), (statements) =>
+      this.#replaceSuffix(statements, expected, replacement),
+    );
   }
 
   async readHistory(limit?: number): Promise<{ items: T[]; version: string }> {
@@ -116,7 +118,7 @@ export class SQLiteSession<T extends object = AgentInputItem> implements Managed
   async appendIfVersion(version: string, items: readonly T[], options?: { operationId?: string }): Promise<string> {
     checkWriteOptions(options, ['operationId'], 'appendIfVersion()');
     const texts = this.#encode(checkItems(items, 'appendIfVersion()'));
-    const operation = operationWith(options?.operationId, { type: 'append_items', items });
+    const operation = operationWith(options?.operationId, 'append_items', texts);
     return await this.#change(operation, (statements) => {
       this.#checkVersion(statements, version);
       statements.append(this.sessionId, texts);
@@ -126,7 +128,7 @@ export class SQLiteSession<T extends object = AgentInputItem> implements Managed
   async replaceHistory(items: readonly T[], options?: { ifVersion?: string; operationId?: string }): Promise<string> {
     checkWriteOptions(options, ['ifVersion', 'operationId'], 'replaceHistory()');
     const texts = this.#encode(checkItems(items, 'replaceHistory()'));
-    const operation = operationWith(options?.operationId, { type: 'replace_history', items });
+    const operation = operationWith(options?.operationId, 'replace_history', texts);
     return await this.#change(operation, (statements) => {
       if (options?.ifVersion !== undefined) this.#checkVersion(statements, options.ifVersion);
       statements.deleteMessages(this.sessionId);
