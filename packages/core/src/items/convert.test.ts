@@ -118,6 +118,8 @@ describe('dedupeInput', () => {
       ['function_call_output', { call_id: 'c' }],
       ['mcp_approval_response', { approval_request_id: 'mr' }],
       ['compaction', { id: 'cmp' }],
+      ['of_another_maker', { call_id: 'c' }],
+      ['of_another_maker', { id: '__fake_id__', call_id: 'c', approval_request_id: 'other' }],
     ] as const) {
       const other = item('function_call', { call_id: 'other' }, 0);
       expect(dedupeInput([item(type, ids, 1), other, item(type, ids, 2)])).toEqual([other, item(type, ids, 2)]);

@@ -171,6 +171,20 @@ bothForms((runForm, form) => {
       expect(outputsIn(model.calls[1]?.request.input ?? [])).toEqual({ c1: 'refunded 1', c2: 'not this one' });
     });
 
+    it.each(['approve', 'reject'] as const)(
+      'keeps the text of an exact rejection when a standing decision comes behind it: %s [STATE#11, STATE-163, STATE-165]',
+      async (type) => {
+        const { agent, model } = desk([refund('1', 'c1'), refund('2', 'c2'), refund('3', 'c3')], 'done');
+        const state = await stateOf(agent, await runForm(agent, 'go'));
+        state.reject(item(state, 'c2'), { message: 'not this one' });
+        state.reject(item(state, 'c3'), { message: 'nor that' });
+        state.decide(item(state, 'c1'), { type, always: true });
+        await runForm(agent, state);
+        const said = outputsIn(model.calls[1]?.request.input ?? []);
+        expect([said['c2'], said['c3']]).toEqual(['not this one', 'nor that']);
+      },
+    );
+
     it('lets an exact approval beat a standing rejection, whose text later calls get [STATE#12, STATE-161, 165]', async () => {
       const { agent, model, effects } = desk([refund('1', 'c1'), refund('2', 'c2')], refund('3', 'c3'), 'done');
       const state = await stateOf(agent, await runForm(agent, 'go'));

@@ -75,6 +75,17 @@ describe('what was one object before the snapshot is one after it', () => {
         name: 'Gone',
       }),
     ],
+    [
+      'a skipped item behind the response that nobody was told of',
+      {
+        ...secondTurn({ [key]: response({ end: 6 }) }),
+        generated_items: [
+          ...(secondTurn()['generated_items'] as Members[]),
+          { ...item('reasoning_item', { type: 'reasoning', id: 'r', summary: [] }), agent: { name: 'Gone' } },
+        ],
+        generated_session_item_indexes: [0, 1, 2, 3, 4, null],
+      },
+    ],
     ['another item in the response', changed(secondTurn(), 'last_processed_response.new_items.0.raw_item.id', 'other')],
   ])('%s: the response is not located, and nothing is said [STATE-345], [STATE#120]', async (_, json) => {
     const { processed, generatedItems } = await restore(json);

@@ -255,14 +255,18 @@ describe('the text of a state', () => {
   test.each([
     ['a text', 'x'],
     ['an empty session id', { session_id: '', run_key: 7, later: true }],
+    ['a run key of another form', { run_key: '0123456789ABCDEF0123456789ABCDEF' }],
     ['expiries of another form', { expiries: { call_a1: 7 } }],
-  ])('malformed additions are as good as none: %s', async (_, additions) => {
+    ['expiries that are none', { expiries: 'x' }],
+  ])('malformed additions are as good as none: %s [STATE#95]', async (_, additions) => {
     const state = await RunState.fromJSON(desk, {
       ...pythonState('a1_function_interrupted.json'),
       agents_ts: additions,
     });
     expect(state.sessionId).toBeUndefined();
-    expect(Object.keys((state.toJSON() as Members)['agents_ts'] as Members)).toEqual(['run_key', 'expiries']);
+    const written = (state.toJSON() as Members)['agents_ts'] as Members;
+    expect(Object.keys(written)).toEqual(['run_key', 'expiries']);
+    expect(written['run_key']).toMatch(/^[0-9a-f]{32}$/);
   });
 
   test('the time since which a call waits, and one at which it expires, survive', async () => {
