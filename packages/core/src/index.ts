@@ -7,11 +7,39 @@ export type {
   AgentLike,
   AgentOptions,
   AnyAgent,
+  ContextsOf,
   FunctionToolResult,
+  HandoffLike,
   Instructions,
+  OutputsOf,
   ToolsToFinalOutputResult,
   ToolUseBehavior,
 } from './agent/agent.ts';
+export type {
+  GuardrailFunctionOutput,
+  InputGuardrail,
+  InputGuardrailArgs,
+  InputGuardrailResult,
+  OutputGuardrail,
+  OutputGuardrailArgs,
+  OutputGuardrailResult,
+  ToolGuardrailBehavior,
+  ToolGuardrailFunctionOutput,
+  ToolGuardrailResult,
+  ToolInputGuardrail,
+  ToolOutputGuardrail,
+} from './agent/guardrail.ts';
+export { handoff, Handoff } from './agent/handoff.ts';
+export type {
+  HandoffCallback,
+  HandoffHistoryMapper,
+  HandoffInit,
+  HandoffInputData,
+  HandoffInputFilter,
+  HandoffInputPatch,
+  HandoffOptions,
+  HandoffTarget,
+} from './agent/handoff.ts';
 export type { AgentHooks, RunHooks } from './agent/hooks.ts';
 export { invokeFunctionTool } from './agent/invoke-function-tool.ts';
 export type { InvokeArgs } from './agent/invoke-function-tool.ts';
@@ -43,6 +71,7 @@ export { RunContext, ToolContext } from './state/context.ts';
 export { run, Runner, runStreamed } from './run/run.ts';
 export type { RunArgs, StreamOption } from './run/run.ts';
 export type {
+  BlockedMessageArgs,
   CallModelInputFilter,
   ModelInputData,
   RunInput,
@@ -109,14 +138,18 @@ export {
   AgentsError,
   getRunErrorDetails,
   getRunErrorState,
+  InputGuardrailTripwireTriggered,
   MaxTurnsExceededError,
   MissingCredentialsError,
   ModelBehaviorError,
   ModelRefusalError,
   ModelStreamTruncatedError,
   ModelTimeoutError,
+  OutputGuardrailTripwireTriggered,
   RunAbortedError,
   ToolCallError,
+  ToolInputGuardrailTripwireTriggered,
+  ToolOutputGuardrailTripwireTriggered,
   ToolTimeoutError,
   UserError,
 } from './base/errors.ts';
