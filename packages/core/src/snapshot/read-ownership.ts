@@ -131,15 +131,14 @@ function matchPositions(
 function isTail({ items, places }: SourceList, start: number, session: SourceList): boolean {
   if (places === undefined) return false;
   const published = new Set(items.slice(start).filter((_, offset) => typeof places[start + offset] === 'number'));
-  const all = survivors(session);
   let left = published.size;
-  for (let index = all.length - 1; left > 0; index -= 1) {
-    const item = all[index];
-    if (item === undefined) return false;
+  for (let index = session.items.length - 1; left > 0 && index >= 0; index -= 1) {
+    const item = session.items[index];
+    if (item === undefined) continue;
     if (published.has(item)) left -= 1;
     else if (item.type !== 'tool_approval_item') return false;
   }
-  return true;
+  return left === 0;
 }
 
 /** Without the key only the first turn is located: its response stands at the beginning. */

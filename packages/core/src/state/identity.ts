@@ -238,8 +238,13 @@ function isPlainFunctionCall(wire: Wire, key: ToolLookupKey | undefined): boolea
     !mayHaveLoneSurrogate(wire['arguments']) &&
     !hasLoneSurrogate(key.name) &&
     (key.kind !== 'namespaced' || !hasLoneSurrogate(key.namespace)) &&
-    !otherFields.some((field) => present(wire[field]))
+    !hasOtherFields(wire)
   );
+}
+
+function hasOtherFields(wire: Wire): boolean {
+  for (const field of otherFields) if (present(wire[field])) return true;
+  return false;
 }
 
 function sameText(a: Source, b: Source): boolean {
