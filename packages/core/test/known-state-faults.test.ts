@@ -57,7 +57,11 @@ bothForms((runForm, form) => {
         [
           {
             guardrail: { type, name: 'g' },
-            output: { output_info: { allowed: true, scores: [1, { of: null }] }, tripwire_triggered: false },
+            output: {
+              outputInfo: { allowed: true, scores: [1, { of: null }] },
+              ...(type?.startsWith('tool') ? { behavior: { type: 'allow' } } : { tripwireTriggered: false }),
+            },
+            ...(type === 'output' && { agentOutput: { answer: [1] }, agent: { name: 'A' } }),
           },
         ],
       ]);

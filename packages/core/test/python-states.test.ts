@@ -435,7 +435,6 @@ bothForms((run, form) => {
   it(`what comes later than this version is refused before any effect (${form})`, async () => {
     for (const file of [
       'a5_pending_input',
-      'b2_held_pending_write',
       'e8_hosted_mcp_interrupted',
       'e6_shell_patch_custom_interrupted',
       'g1_local_mcp_interrupted',

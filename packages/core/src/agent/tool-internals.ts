@@ -2,6 +2,7 @@ import type { NeedsApproval } from '../state/decisions.ts';
 import type { ToolContext } from '../state/context.ts';
 import type { ParsedArguments } from './arguments.ts';
 import type { CustomDataExtractor } from './custom-data.ts';
+import type { ToolInputGuardrail, ToolOutputGuardrail } from './guardrail.ts';
 import type { ToolTimeout } from './timeout.ts';
 import type { FunctionTool, IsEnabled, ToolErrorFunction } from './tool.ts';
 import { internal } from '../base/brand.ts';
@@ -17,6 +18,9 @@ export interface ToolInternals {
   readonly needsApproval: NeedsApproval<never, never>;
   /** `undefined`: the implicit default; `null`: failures fail the run. */
   readonly failureErrorFunction: ToolErrorFunction<never> | null | undefined;
+  /** `undefined`: none. */
+  readonly inputGuardrails: readonly ToolInputGuardrail<never>[] | undefined;
+  readonly outputGuardrails: readonly ToolOutputGuardrail<never>[] | undefined;
   /** `undefined`: no limit. */
   readonly timeout: ToolTimeout | undefined;
   readonly customDataExtractor: CustomDataExtractor<never> | undefined;

@@ -3,6 +3,12 @@ import { defineInspect } from './inspect.ts';
 import { attachData, attachedData, inspectError } from './run-data.ts';
 import type { RunDataSource } from './run-data.ts';
 import type { AnyAgent } from '../agent/agent.ts';
+import type {
+  InputGuardrailResult,
+  OutputGuardrailResult,
+  ToolGuardrailFunctionOutput,
+  ToolGuardrailResult,
+} from '../agent/guardrail.ts';
 import type { RunContext } from '../state/context.ts';
 import type { AgentInputItem, RunItem } from '../items/items.ts';
 import type { ModelResponse } from '../models/model.ts';
@@ -146,6 +152,10 @@ export interface RunErrorDetails {
   readonly rawResponses: readonly ModelResponse[];
   readonly lastAgent: AnyAgent;
   readonly context: RunContext;
+  readonly inputGuardrailResults: readonly InputGuardrailResult[];
+  readonly outputGuardrailResults: readonly OutputGuardrailResult[];
+  readonly toolInputGuardrailResults: readonly ToolGuardrailResult[];
+  readonly toolOutputGuardrailResults: readonly ToolGuardrailResult[];
   readonly traceId: string | undefined;
   toInputList(): AgentInputItem[];
 }
@@ -337,6 +347,81 @@ export class ModelTimeoutError extends AgentsError {
     super(message, { code: 'model_timeout', cause: options.cause });
     this.timeoutMs = options.timeoutMs;
   }
+}
+
+/** An input guardrail tripped. */
+export class InputGuardrailTripwireTriggered extends AgentsError {
+  static {
+    defineError(this, 'InputGuardrailTripwireTriggered');
+  }
+
+  declare readonly code: 'input_guardrail_tripwire';
+  readonly guardrailResult: InputGuardrailResult;
+
+  constructor(message: string, options: { guardrailResult: InputGuardrailResult }) {
+    super(message, { code: 'input_guardrail_tripwire' });
+    this.guardrailResult = options.guardrailResult;
+  }
+}
+
+/** An output guardrail tripped. */
+export class OutputGuardrailTripwireTriggered extends AgentsError {
+  static {
+    defineError(this, 'OutputGuardrailTripwireTriggered');
+  }
+
+  declare readonly code: 'output_guardrail_tripwire';
+  /** Sanitized when the blocked output was a tool's. */
+  readonly guardrailResult: OutputGuardrailResult;
+
+  constructor(message: string, options: { guardrailResult: OutputGuardrailResult }) {
+    super(message, { code: 'output_guardrail_tripwire' });
+    this.guardrailResult = options.guardrailResult;
+  }
+}
+
+/** A guardrail of a tool's input answered `raise_exception`. */
+export class ToolInputGuardrailTripwireTriggered extends AgentsError {
+  static {
+    defineError(this, 'ToolInputGuardrailTripwireTriggered');
+  }
+
+  declare readonly code: 'tool_input_guardrail_tripwire';
+  readonly guardrail: { readonly name: string };
+  readonly output: ToolGuardrailFunctionOutput;
+
+  constructor(message: string, options: ToolGuardrailResult) {
+    super(message, { code: 'tool_input_guardrail_tripwire' });
+    this.guardrail = options.guardrail;
+    this.output = options.output;
+  }
+}
+
+/** A guardrail of a tool's output answered `raise_exception`. */
+export class ToolOutputGuardrailTripwireTriggered extends AgentsError {
+  static {
+    defineError(this, 'ToolOutputGuardrailTripwireTriggered');
+  }
+
+  declare readonly code: 'tool_output_guardrail_tripwire';
+  readonly guardrail: { readonly name: string };
+  readonly output: ToolGuardrailFunctionOutput;
+
+  constructor(message: string, options: ToolGuardrailResult) {
+    super(message, { code: 'tool_output_guardrail_tripwire' });
+    this.guardrail = options.guardrail;
+    this.output = options.output;
+  }
+}
+
+/** Whether a guardrail of whatever kind stopped the run. */
+export function isTripwire(error: unknown): boolean {
+  return (
+    error instanceof InputGuardrailTripwireTriggered ||
+    error instanceof OutputGuardrailTripwireTriggered ||
+    error instanceof ToolInputGuardrailTripwireTriggered ||
+    error instanceof ToolOutputGuardrailTripwireTriggered
+  );
 }
 
 /** The run's `signal` fired (`cause` is its reason) or a stream was cancelled. `name` is `AbortError`. */

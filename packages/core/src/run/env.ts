@@ -4,6 +4,7 @@ import type { SessionWriter } from '../sessions/persist.ts';
 import type { Control } from './control.ts';
 import type { RunStreamEvent } from './events.ts';
 import type { ResolvedOptions } from './options.ts';
+import type { InputCheck } from './input-check.ts';
 import type { RunSpans } from './spans.ts';
 import type { ModelInput } from './turn/model-input.ts';
 
@@ -34,6 +35,8 @@ export interface RunEnv {
   readonly attempt: ModelAttempt;
   /** What the model sees, kept converted over the turns. */
   readonly modelInput: ModelInput;
+  /** Input guardrails of the turn that goes on; absent where there are none, and behind the first turn. */
+  inputCheck: InputCheck | undefined;
   /** The agent has become active and its start hooks have not run yet. */
   startHooksDue: boolean;
   /** Events that a reader has not taken yet are delivered before the failure. */

@@ -6,7 +6,7 @@ import type { Trace } from '../tracing/types.ts';
 import { replayList } from '../snapshot/replay.ts';
 import { stateOf } from '../snapshot/run-state.ts';
 import { copyRecord } from '../state/copy.ts';
-import { publicView, readOnly } from '../state/public-view.ts';
+import { publicResults, publicView, readOnly } from '../state/public-view.ts';
 
 /** What an error that leaves a run carries: made when somebody asks, from the record as it was at the failure. */
 export function errorDetails(
@@ -17,12 +17,17 @@ export function errorDetails(
   return {
     runData: () => {
       const { newItems, rawResponses } = publicView(frozen);
+      const results = publicResults(frozen);
       return {
         input: frozen.input,
         newItems: readOnly(newItems),
         rawResponses: readOnly(rawResponses),
         lastAgent: frozen.currentAgent,
         context,
+        inputGuardrailResults: readOnly(results.input),
+        outputGuardrailResults: readOnly(results.output),
+        toolInputGuardrailResults: readOnly(results.toolInput),
+        toolOutputGuardrailResults: readOnly(results.toolOutput),
         traceId: trace?.traceId,
         toInputList: () => replayList(frozen),
       };

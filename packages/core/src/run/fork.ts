@@ -1,6 +1,6 @@
 import type { StateRecord } from '../state/record.ts';
 import type { RunEnv } from './env.ts';
-import { ownContext, separateContext } from '../state/copy.ts';
+import { copyResults, ownContext, separateContext } from '../state/copy.ts';
 
 /**
  * The record for the turns after a resumed one. A state that the caller passed in advances with its interrupted turn and
@@ -13,6 +13,7 @@ export function forkRecord(record: StateRecord, env: RunEnv): StateRecord {
     generatedItems: record.generatedItems.slice(),
     sessionItems: record.sessionItems.slice(),
     modelResponses: record.modelResponses.slice(),
+    guardrailResults: copyResults(record.guardrailResults),
     toolUse: new Map([...record.toolUse].map(([agent, names]) => [agent, new Set(names)])),
     decisions: record.decisions.slice(),
     inUse: false,

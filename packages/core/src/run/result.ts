@@ -1,4 +1,5 @@
 import type { Agent, AnyAgent } from '../agent/agent.ts';
+import type { InputGuardrailResult, OutputGuardrailResult, ToolGuardrailResult } from '../agent/guardrail.ts';
 import type { OutputSchema, SchemaWithJson } from '../agent/tool.ts';
 import type { AgentInputItem, RunItem } from '../items/items.ts';
 import type { ModelResponse } from '../models/model.ts';
@@ -14,7 +15,7 @@ import { defineInspect } from '../base/inspect.ts';
 import { replayList } from '../snapshot/replay.ts';
 import { stateOf } from '../snapshot/run-state.ts';
 import { copyRecord } from '../state/copy.ts';
-import { publicView, readOnly } from '../state/public-view.ts';
+import { publicResults, publicView, readOnly } from '../state/public-view.ts';
 
 /** What all results share; also the type of a helper that takes any result. */
 export interface RunResultBase<out C = unknown, out O = unknown> {
@@ -30,6 +31,11 @@ export interface RunResultBase<out C = unknown, out O = unknown> {
   readonly lastResponseId: string | undefined;
   /** Your context, and `usage` of the whole run. */
   readonly context: RunContext<C>;
+  /** Results of all segments, in order of completion; of tools those of turns that are done. */
+  readonly inputGuardrailResults: readonly InputGuardrailResult[];
+  readonly outputGuardrailResults: readonly OutputGuardrailResult[];
+  readonly toolInputGuardrailResults: readonly ToolGuardrailResult[];
+  readonly toolOutputGuardrailResults: readonly ToolGuardrailResult[];
   readonly currentTurn: number;
   /** `null`: no limit. */
   readonly maxTurns: number | null;
@@ -117,6 +123,22 @@ export abstract class ResultView {
 
   get context(): RunContext {
     return this.record.context;
+  }
+
+  get inputGuardrailResults(): readonly InputGuardrailResult[] {
+    return readOnly(publicResults(this.record).input);
+  }
+
+  get outputGuardrailResults(): readonly OutputGuardrailResult[] {
+    return readOnly(publicResults(this.record).output);
+  }
+
+  get toolInputGuardrailResults(): readonly ToolGuardrailResult[] {
+    return readOnly(publicResults(this.record).toolInput);
+  }
+
+  get toolOutputGuardrailResults(): readonly ToolGuardrailResult[] {
+    return readOnly(publicResults(this.record).toolOutput);
   }
 
   get currentTurn(): number {
@@ -219,7 +241,7 @@ export interface RunResultStreaming<C = unknown, out O = unknown>
   readonly error: unknown;
   /** The same as `run` would give: rejects with the run's error, or `RunAbortedError` after a cancel. Never unhandled. */
   readonly completed: Promise<RunResult<C, O>>;
-  /** Ends after session writes; throws the run's error. Leaving the loop does not stop the run. */
+  /** Ends after session writes and guardrails; throws the run's error. Leaving the loop does not stop the run. */
   [Symbol.asyncIterator](): AsyncIterableIterator<RunStreamEvent>;
   /** The same iterator. */
   streamEvents(): AsyncIterableIterator<RunStreamEvent>;

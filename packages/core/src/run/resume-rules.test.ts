@@ -325,7 +325,15 @@ bothForms((runForm, form) => {
       (type) =>
         [
           `${type}_guardrail_results`,
-          [{ guardrail: { type, name: 'g' }, output: { output_info: null, tripwire_triggered: false } }],
+          [
+            {
+              guardrail: { type, name: 'g' },
+              output: type.startsWith('tool')
+                ? { outputInfo: { checked: true }, behavior: { type: 'allow' } }
+                : { tripwireTriggered: false, outputInfo: null },
+              ...(type === 'output' && { agentOutput: 'text', agent: { name: 'Desk' } }),
+            },
+          ],
         ] as const,
     );
     const results = (state: RunState | undefined): unknown => {

@@ -16,15 +16,22 @@ export interface Batch {
 
 /** New input in its stored form. */
 export function inputBatch(session: Session, record: StateRecord, newItems: readonly AgentInputItem[]): Batch {
-  const items = dedupeInput(newItems.map((item) => storedForm(session, record, toInputItem(item))));
+  const items = dedupeInput(
+    newItems.map((item) => storedForm(session, record.reasoningItemIdPolicy, toInputItem(item))),
+  );
   return { items: forStore(session, items), count: 0 };
 }
 
-/** Items of a turn in their stored form; waiting approvals are never stored (SESS-082, 085, 086). */
-export function turnBatch(session: Session, record: StateRecord, runItems: readonly RunItem[]): Batch {
+type IdPolicy = StateRecord['reasoningItemIdPolicy'] | null;
+
+/**
+ * Items of a turn in their stored form; waiting approvals are never stored (SESS-082, 085, 086).
+ * @param session absent where a run goes on without it
+ */
+export function turnBatch(session: Session | undefined, policy: IdPolicy, runItems: readonly RunItem[]): Batch {
   const converted = runItems
     .filter((item) => item.type !== 'tool_approval_item')
-    .map((item) => storedForm(session, record, item.toInputItem()));
+    .map((item) => storedForm(session, policy, item.toInputItem()));
   const items = dedupeInput(converted);
   return { items: forStore(session, items), count: countOf(converted, items) };
 }
@@ -59,13 +66,15 @@ export function rawDigests(items: readonly AgentInputItem[]): string[] {
   }
 }
 
-function storedForm(session: Session, record: StateRecord, item: AgentInputItem): AgentInputItem {
-  if (item.type !== 'reasoning' || record.reasoningItemIdPolicy !== 'omit') return item;
-  return supports(session, 'itemPolicy') && session.preserveReasoningItemIds === true ? item : withoutReasoningId(item);
+function storedForm(session: Session | undefined, policy: IdPolicy, item: AgentInputItem): AgentInputItem {
+  if (item.type !== 'reasoning' || policy !== 'omit') return item;
+  const keepsIds =
+    session !== undefined && supports(session, 'itemPolicy') && session.preserveReasoningItemIds === true;
+  return keepsIds ? item : withoutReasoningId(item);
 }
 
-function forStore(session: Session, items: readonly AgentInputItem[]): readonly AgentInputItem[] {
-  if (!supports(session, 'itemPolicy') || !session.prepareItemsForPersistence) return items;
+function forStore(session: Session | undefined, items: readonly AgentInputItem[]): readonly AgentInputItem[] {
+  if (session === undefined || !supports(session, 'itemPolicy') || !session.prepareItemsForPersistence) return items;
   const prepared = session.prepareItemsForPersistence(items);
   checkItemList(prepared, "The session's prepareItemsForPersistence() returned");
   return prepared;

@@ -595,17 +595,21 @@ describe('the session of a resume', () => {
   it('leaves a held batch alone, and the turn that ends the hold writes it first [STATE-324, 327]', async () => {
     const held = owed({
       items: wire(callItem('gated'), callItem('dropped'), callItem('free'), outputItem('free')),
-      foreign: { held: true, current_response: { turn: 1, start: 0 } },
+      held: { policy: null, turn: 1, start: 0 },
     });
     expect(check(held, null)).not.toThrow();
     expect(check({ ...held, sessionId: undefined }, undefined)).not.toThrow();
     expect(check(held, other)).toThrow(expect.objectContaining({ code: 'session_write_wrong_session' }));
     const target = plain();
-    const state = record({ ...held, ...inTurn() });
+    const state = record({
+      ...held,
+      ...inTurn(),
+      step: { type: 'interruption', interruptions: [], responseAccepted: false, llmEndHooksStarted: true },
+    });
     const { writer } = writerOf(target.session, state);
     await writer.settle();
     await writer.writeInput();
-    expect(state.pendingWrite?.foreign['held']).toBe(true);
+    expect(state.pendingWrite?.held).toEqual({ policy: null, turn: 1, start: 0 });
     expect(target.session.addItems).not.toHaveBeenCalled();
     await writer.writeTurn([outputItem('gated')], meta);
     expect(target.stored).toEqual(wire(callItem('gated'), callItem('free'), outputItem('free'), outputItem('gated')));

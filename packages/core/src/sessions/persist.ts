@@ -10,6 +10,7 @@ import { supports } from './contract.ts';
 import type { HistoryOperation, Session, TransactionalSession } from './contract.ts';
 import { SessionOutcomeUnknownError } from './errors.ts';
 import { batchPosition, operationId } from './operation-id.ts';
+import { hold } from './held.ts';
 import { ambiguous, isHeld, readOutcome, stillThere, wrongSession } from './recover.ts';
 import { Rejoin } from './rejoin.ts';
 import type { Place } from './rejoin.ts';
@@ -97,17 +98,28 @@ export class SessionWriter {
     const record = this.#record;
     // A batch that is still owed comes first; only a caller that skipped `writeInput` gets here with one.
     await this.writeInput();
-    const turn = turnBatch(this.#session, record, items);
+    const turn = turnBatch(this.#session, record.reasoningItemIdPolicy, items);
     const held = record.pendingWrite;
     const batch = held === undefined ? turn : claimHeld(this.#session, record, held, turn);
+    const hasLocalToolOutputs = meta.hasLocalToolOutputs || (held !== undefined && hasOutput(batch.items));
     if (batch.items.length === 0) {
       record.pendingWrite = undefined;
       return;
     }
     const persistedCount = record.persistedItemCount + batch.count;
-    const pending = this.#pending(batch.items, { persistedCount, ...batchPosition(record) }, meta);
+    const pending = this.#pending(
+      batch.items,
+      { persistedCount, ...batchPosition(record) },
+      { ...meta, hasLocalToolOutputs },
+    );
     if (meta.terminal !== true) record.pendingWrite = pending;
     await this.#write(pending, meta.terminal);
+  }
+
+  /** What a pause leaves owed while output guardrails may yet withhold it: held in the state (STATE-322). */
+  async holdTurn(items: readonly RunItem[], meta: TurnMeta): Promise<void> {
+    await this.writeInput();
+    hold(this.#record, items, meta, { session: this.#session, sessionId: await this.#id() });
   }
 
   /**
@@ -120,6 +132,22 @@ export class SessionWriter {
     if (pending === undefined) return;
     if (pending.sessionId !== (await this.#id())) throw wrongSession();
     if (!isHeld(pending)) await this.#settle(pending);
+    else if (this.#record.step.type !== 'interruption') await this.#settleHeld(pending);
+  }
+
+  /** The turn of a held batch was ended by a segment without the session: what is whole of it is written now (STATE-327). */
+  async #settleHeld(held: PendingWrite): Promise<void> {
+    const record = this.#record;
+    const { items, count } = claimHeld(this.#session, record, held, { items: [], count: 0 });
+    record.pendingWrite = undefined;
+    if (items.length === 0) return;
+    const { responseId, store } = held;
+    record.pendingWrite = this.#pending(
+      items,
+      { persistedCount: record.persistedItemCount + count, ...batchPosition(record) },
+      { responseId: responseId ?? undefined, store: store ?? undefined, hasLocalToolOutputs: hasOutput(items) },
+    );
+    await this.#write(record.pendingWrite);
   }
 
   async #settle(pending: PendingWrite): Promise<void> {
@@ -281,4 +309,8 @@ export class SessionWriter {
       foreign: {},
     };
   }
+}
+
+function hasOutput(items: readonly AgentInputItem[]): boolean {
+  return items.some(({ type }) => type === 'function_call_output');
 }

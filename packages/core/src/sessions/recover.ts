@@ -42,7 +42,7 @@ export function wrongSession(): UserError {
 
 /** A batch that output guardrails withhold: it rides along until a turn claims it (STATE-322). */
 export function isHeld(pending: PendingWrite): boolean {
-  return pending.foreign['held'] === true;
+  return pending.held !== undefined;
 }
 
 /**

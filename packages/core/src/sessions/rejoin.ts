@@ -41,7 +41,7 @@ export class Rejoin {
     const newest = record.sessionItems.findLast((item) => item.type !== 'tool_approval_item');
     // Items of a batch that is still owed may be stored or not.
     if (newest === undefined || record.pendingWrite !== undefined) return;
-    const stored = turnBatch(session, record, [newest]).items.at(-1);
+    const stored = turnBatch(session, record.reasoningItemIdPolicy, [newest]).items.at(-1);
     this.#newest = stored && tailDigest(session, stored);
   }
 
@@ -142,7 +142,7 @@ export class Rejoin {
         reasoning = [];
       }
     }
-    const stored = lost.length === 0 ? [] : turnBatch(this.#session, record, lost).items;
+    const stored = lost.length === 0 ? [] : turnBatch(this.#session, record.reasoningItemIdPolicy, lost).items;
     return stored.some((item) => item.type === 'function_call' && !there.has(keyOf(item) ?? ''))
       ? stored.filter((item) => !there.has(keyOf(item) ?? ''))
       : [];

@@ -14,6 +14,8 @@ export function writeAdditions(record: StateRecord): JsonObject {
     run_key: record.runKey,
     session_id: record.sessionId,
     unprepared: record.unprepared === true ? true : undefined,
+    input_unchecked: record.inputUnchecked,
+    response_results: record.step.type === 'interruption' ? record.responseResults : undefined,
     run_id: foreign?.['run_id'],
     decisions: record.decisions.length > 0 ? record.decisions.map(writeDecision) : undefined,
     expiries: writeExpiries(record, foreign?.['expiries'] as JsonObject | undefined),

@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '../items/wire.ts';
 import type { PendingWrite } from '../state/pending-write.ts';
-import { compact, own } from './json.ts';
+import { compact } from './json.ts';
 
 /** `pending_session_write` of a snapshot (STATE-318). */
 export function writePendingWrite(write: PendingWrite): JsonObject {
@@ -11,10 +11,15 @@ export function writePendingWrite(write: PendingWrite): JsonObject {
     persisted_count: write.persistedCount,
     response_id: write.responseId,
     store: write.store,
-    // A batch read from a label that did not know this member is written without it only while it says nothing.
+    // Python leaves it out of held batches.
     has_local_tool_outputs:
-      write.hasLocalToolOutputs || own(write.foreign, 'held') !== true ? write.hasLocalToolOutputs : undefined,
+      write.hasLocalToolOutputs || write.held === undefined ? write.hasLocalToolOutputs : undefined,
     append_acknowledged: write.acknowledged ? true : undefined,
+    ...(write.held && {
+      held: true,
+      reasoning_item_id_policy: write.held.policy,
+      current_response: { turn: write.held.turn, start: write.held.start },
+    }),
     ...write.foreign,
   });
 }

@@ -7,11 +7,18 @@ import type { JsonValue } from '../items/wire.ts';
  * their text, and so does what throws while it is read; from the 150th level on the JSON text stands. Never throws.
  */
 export function plainJson(value: unknown): JsonValue {
-  return convert(value, []) ?? null;
+  return convert(value, [], isPlainObject) ?? null;
 }
 
+/** The same, but instances of classes that hold data are that data: what guardrails say about a value (STATE-356). */
+export function plainData(value: unknown): JsonValue {
+  return convert(value, [], (object) => isPlainObject(object) || Object.keys(object).length > 0) ?? null;
+}
+
+type IsData = (value: object) => boolean;
+
 /** `parents` tells cycles from values that merely occur twice. */
-function convert(value: unknown, parents: object[]): JsonValue | undefined {
+function convert(value: unknown, parents: object[], isData: IsData): JsonValue | undefined {
   switch (typeof value) {
     case 'string':
     case 'boolean':
@@ -25,11 +32,11 @@ function convert(value: unknown, parents: object[]): JsonValue | undefined {
     case 'symbol':
       return text(value);
     case 'object':
-      return value === null ? null : convertObject(value, parents);
+      return value === null ? null : convertObject(value, parents, isData);
   }
 }
 
-function convertObject(value: object, parents: object[]): JsonValue | undefined {
+function convertObject(value: object, parents: object[], isData: IsData): JsonValue | undefined {
   // Also a Buffer, which would make a list of numbers of itself.
   if (value instanceof Uint8Array) return `[byte array (${value.byteLength} bytes)]`;
   if (parents.includes(value)) return text(value);
@@ -38,12 +45,12 @@ function convertObject(value: object, parents: object[]): JsonValue | undefined 
   parents.push(value);
   try {
     const { toJSON } = value as { toJSON?: unknown };
-    if (typeof toJSON === 'function') return convert(toJSON.call(value, ''), parents);
-    if (Array.isArray(value)) return value.map((member: unknown) => convert(member, parents) ?? null);
-    if (!isPlainObject(value)) return text(value);
+    if (typeof toJSON === 'function') return convert(toJSON.call(value, ''), parents, isData);
+    if (Array.isArray(value)) return value.map((member: unknown) => convert(member, parents, isData) ?? null);
+    if (!isData(value)) return text(value);
     const result: Record<string, JsonValue> = {};
     for (const [key, member] of Object.entries(value)) {
-      const converted = convert(member, parents);
+      const converted = convert(member, parents, isData);
       if (converted !== undefined) setOwn(result, key, converted);
     }
     return result;

@@ -11,6 +11,8 @@ export interface Additions {
   readonly runKey: string | undefined;
   readonly sessionId: string | undefined;
   readonly unprepared: boolean;
+  readonly inputUnchecked: true | undefined;
+  readonly responseResults: number | undefined;
   readonly decisions: StoredDecision[];
   createdAt(callId: string): string | undefined;
   /** Members of subjects that are not built here. */
@@ -23,12 +25,15 @@ export function readAdditions(json: JsonValue | undefined): Additions {
   const runKey = own(additions, 'run_key');
   const sessionId = own(additions, 'session_id');
   const runId = own(additions, 'run_id');
+  const responseResults = own(additions, 'response_results');
   const expiries = own(additions, 'expiries');
   const expiryList: JsonObject = isObject(expiries) ? expiries : {};
   return {
     runKey: typeof runKey === 'string' && /^[0-9a-f]{32}$/.test(runKey) ? runKey : undefined,
     sessionId: isName(sessionId) ? sessionId : undefined,
     unprepared: own(additions, 'unprepared') === true,
+    inputUnchecked: own(additions, 'input_unchecked') === true ? true : undefined,
+    responseResults: isCount(responseResults) ? responseResults : undefined,
     decisions: readDecisions(own(additions, 'decisions')),
     createdAt: (callId) => expiryOf(own(expiryList, callId), 'created_at'),
     foreign: compact({
@@ -79,6 +84,10 @@ function readDecision(json: JsonObject, path: string): StoredDecision {
     ...(output !== undefined && { output }),
     ...(own(json, 'applied') === true && { applied: true }),
   };
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }
 
 function isName(value: unknown): value is string {

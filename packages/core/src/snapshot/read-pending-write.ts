@@ -2,7 +2,7 @@ import { UserError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import type { AgentInputItem } from '../items/items.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
-import type { PendingWrite } from '../state/pending-write.ts';
+import type { HeldWrite, PendingWrite } from '../state/pending-write.ts';
 import { own } from './json.ts';
 import type { Feature, Version } from './versions.ts';
 
@@ -17,8 +17,8 @@ const optional: Readonly<Record<string, Feature>> = {
   reasoning_item_id_policy: 'heldWrites',
   current_response: 'heldWrites',
 };
-/** Members that are kept as they are: held batches and compaction come with a later version. */
-const kept = ['compaction_model_exchange', 'held', 'reasoning_item_id_policy', 'current_response'];
+/** Members that are kept as they are: compaction comes with a later version. */
+const kept = ['compaction_model_exchange'];
 
 /**
  * Reads `pending_session_write` (STATE-318).
@@ -53,8 +53,15 @@ export function readPendingWrite(
     store: (own(json, 'store') ?? null) as boolean | null,
     hasLocalToolOutputs: own(json, 'has_local_tool_outputs') === true,
     acknowledged: own(json, 'append_acknowledged') === true,
+    held: readHeld(json),
     foreign,
   };
+}
+
+function readHeld(json: JsonObject): HeldWrite | undefined {
+  if (own(json, 'held') !== true) return undefined;
+  const { turn, start } = own(json, 'current_response') as { readonly turn: number; readonly start: number };
+  return { policy: (own(json, 'reasoning_item_id_policy') ?? null) as HeldWrite['policy'], turn, start };
 }
 
 function checkMembers(json: JsonObject, version: Version): void {

@@ -3,8 +3,9 @@ import { isObject } from '../base/json.ts';
 import { usageFromJSON } from '../base/usage.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
 import type { ModelResponse } from '../models/model.ts';
-import type { GuardrailResultLists, ProcessedResponse } from '../state/record.ts';
+import type { PrivateResults, ProcessedResponse } from '../state/record.ts';
 import { checkElementDepth, own } from './json.ts';
+import type { ReadGuardrailResults } from './read-guardrail-results.ts';
 import type { ReadItems } from './read-items.ts';
 import { malformed } from './read-json.ts';
 import { readProcessed } from './read-processed.ts';
@@ -47,55 +48,27 @@ interface ResponseJson {
   readonly request_id?: JsonValue;
 }
 
-export interface ReadGuardrailResults {
-  readonly lists: GuardrailResultLists;
-  /** Whether an entry of the results of tools' output guardrails had to be dropped. */
-  readonly droppedToolOutput: boolean;
-}
-
-export function readGuardrailResults(json: JsonObject): ReadGuardrailResults {
-  const read = (key: string, type: string): JsonObject[] => {
-    const results = own(json, key) ?? [];
-    if (!Array.isArray(results)) throw malformed(key, 'a list');
-    return (results as readonly JsonValue[]).filter((result): result is JsonObject => {
-      const guardrail = isObject(result) ? own(result, 'guardrail') : undefined;
-      return isObject(guardrail) && own(guardrail, 'type') === type;
-    });
-  };
-  const toolOutput = read('tool_output_guardrail_results', 'tool_output');
-  const stored = own(json, 'tool_output_guardrail_results');
-  return {
-    lists: {
-      input: read('input_guardrail_results', 'input'),
-      output: read('output_guardrail_results', 'output'),
-      toolInput: read('tool_input_guardrail_results', 'tool_input'),
-      toolOutput,
-    },
-    droppedToolOutput: Array.isArray(stored) && stored.length !== toolOutput.length,
-  };
-}
-
-export function processedOf(
+/** Where results of a response begin that are not public yet (STATE-347). @throws UserError `guardrail_boundary_invalid` */
+export function readPrivateResults(
   json: JsonObject,
-  items: ReadItems,
   guardrails: ReadGuardrailResults,
   version: Version,
-): ProcessedResponse {
+): PrivateResults | undefined {
   const start = own(json, 'tool_output_guardrail_result_start') ?? undefined;
-  if (start !== undefined) {
-    version.require('guardrailBoundary', 'a boundary of guardrail results');
-    const fits =
-      typeof start === 'number' &&
-      Number.isSafeInteger(start) &&
-      start >= 0 &&
-      start <= guardrails.lists.toolOutput.length;
-    if (!fits || guardrails.droppedToolOutput) {
-      throw new UserError(
-        'tool_output_guardrail_result_start of a run state does not fit the stored results of guardrails.',
-        { code: 'guardrail_boundary_invalid' },
-      );
-    }
+  if (start === undefined) return undefined;
+  version.require('guardrailBoundary', 'a boundary of guardrail results');
+  const { toolInput, toolOutput } = guardrails.lists;
+  const fits = typeof start === 'number' && Number.isSafeInteger(start) && start >= 0 && start <= toolOutput.length;
+  if (!fits || guardrails.droppedToolOutput) {
+    throw new UserError(
+      'tool_output_guardrail_result_start of a run state does not fit the stored results of guardrails.',
+      { code: 'guardrail_boundary_invalid' },
+    );
   }
+  return { toolInput: toolInput.length, toolOutput: start };
+}
+
+export function processedOf(json: JsonObject, items: ReadItems): ProcessedResponse {
   const bindings = own(json, 'mcp_tool_bindings') ?? {};
   if (!isObject(bindings) || own(json, 'mcp_tool_bindings') === null)
     throw malformed('last_processed_response.mcp_tool_bindings', 'an object');

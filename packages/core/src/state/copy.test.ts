@@ -43,7 +43,12 @@ function paused(value: unknown = { tenant: 't1' }): StateRecord {
     },
     toolUse: new Map([[desk, new Set(['refund'])]]),
     trace: { traceId: 't', workflowName: 'w', metadata: { a: 1 }, extra: {} },
-    guardrailResults: { input: [{}], output: [{}], toolInput: [{}], toolOutput: [{}] },
+    guardrailResults: {
+      input: [{} as never],
+      output: [{} as never],
+      toolInput: [{} as never],
+      toolOutput: [{} as never],
+    },
     inUse: true,
   } satisfies Partial<StateRecord>);
   const { usage, ledger } = contextInternals(record.context);

@@ -15,6 +15,17 @@ export interface PendingWrite {
   acknowledged: boolean;
   /** First item's position in the run and the turn (0: the run's input), for the operation id (SESS-101). Absent where the run's key was lost. */
   readonly position?: { readonly turn: number; readonly firstItemIndex: number } | undefined;
-  /** Members whose subject is not built here (held batches, compaction), verbatim. */
+  /** Output guardrails withhold it: nothing was offered to the session yet (STATE-322). */
+  readonly held?: HeldWrite | undefined;
+  /** Members whose subject is not built here (compaction), verbatim. */
   readonly foreign: JsonObject;
+}
+
+/** What a held batch says of itself. */
+export interface HeldWrite {
+  /** With which its items were converted; `null`: they keep their ids. */
+  readonly policy: 'preserve' | 'omit' | null;
+  /** Turn of the response whose items are the last ones, and where they start. */
+  readonly turn: number;
+  readonly start: number;
 }

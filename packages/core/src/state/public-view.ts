@@ -1,6 +1,6 @@
 import type { RunItem } from '../items/items.ts';
 import type { ModelResponse } from '../models/model.ts';
-import type { StateRecord } from './record.ts';
+import type { GuardrailResultLists, StateRecord } from './record.ts';
 
 /** What people see of a record. Its lists may be the record's own: who hands them out takes `readOnly`. */
 export interface PublicView {
@@ -16,7 +16,7 @@ export interface PublicView {
  * public, those of a resumed pass, show once they are committed (RUN-1802).
  */
 export function publicView(record: StateRecord): PublicView {
-  const { generatedItems, sessionItems, modelResponses, processed, step } = record;
+  const { generatedItems, sessionItems, modelResponses, processed, step, withheld } = record;
   const whole = { newItems: sessionItems, rawResponses: modelResponses, replayed: generatedItems };
   const response = (step.type === 'interruption' && processed?.newItems) || [];
   const [first] = response;
@@ -32,13 +32,26 @@ export function publicView(record: StateRecord): PublicView {
   if (turn.every((item) => shown.has(item))) return whole;
   const calls = callIds(response.filter((item) => shown.has(item)));
   const outputs = turn.filter(
-    (item) => item.type === 'tool_call_output_item' && !shown.has(item) && calls.has(item.callId),
+    (item) => withheld !== true && item.type === 'tool_call_output_item' && !shown.has(item) && calls.has(item.callId),
   );
   for (const item of outputs) shown.add(item);
   return {
     newItems: [...sessionItems, ...outputs],
     rawResponses: modelResponses,
     replayed: [...generatedItems.slice(0, start), ...turn.filter((item) => shown.has(item))],
+  };
+}
+
+/** Results of guardrails that people see: of a response that is not finished those of its tools come later. */
+export function publicResults(record: StateRecord): {
+  readonly [K in keyof GuardrailResultLists]: Readonly<GuardrailResultLists[K]>;
+} {
+  const { guardrailResults: all, privateResults: start } = record;
+  if (start === undefined) return all;
+  return {
+    ...all,
+    toolInput: all.toolInput.slice(0, start.toolInput),
+    toolOutput: all.toolOutput.slice(0, start.toolOutput),
   };
 }
 

@@ -1,5 +1,5 @@
 import type { PlannedFunctionCall } from './plan.ts';
-import { RunAbortedError, ToolCallError } from '../../base/errors.ts';
+import { isTripwire, RunAbortedError, ToolCallError } from '../../base/errors.ts';
 import { getLogger } from '../../base/logger.ts';
 
 /** How long a failing batch waits for siblings that were told to stop, and for those that only have to commit (RUN-512). */
@@ -136,7 +136,7 @@ export class Batch {
   }
 
   /**
-   * By severity (the user's abort, then failures, then aborts of siblings); then what made the batch stop before what
+   * By severity (guardrails and the user's abort, then failures, then aborts of siblings); then what made the batch stop before what
    * siblings threw because they were told to, unless one that had only to commit failed at it; then by call order.
    */
   #worst(): unknown {
@@ -167,7 +167,7 @@ function compare(a: readonly number[], b: readonly number[]): number {
 }
 
 function severity(error: unknown): number {
-  if (error instanceof RunAbortedError) return 0;
+  if (error instanceof RunAbortedError || isTripwire(error)) return 0;
   const thrown = error instanceof ToolCallError ? error.cause : error;
   return (thrown as { name?: unknown } | null | undefined)?.name === 'AbortError' ? 2 : 1;
 }

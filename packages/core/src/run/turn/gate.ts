@@ -4,6 +4,7 @@ import type { RunEnv } from '../env.ts';
 import type { StoredDecision } from '../../state/record.ts';
 import type { Pass } from './pass.ts';
 import type { PlannedFunctionCall } from './plan.ts';
+import type { ToolVerdict } from './tool-guardrails.ts';
 import { undecidable } from '../../agent/arguments.ts';
 import { toolInternals } from '../../agent/tool-internals.ts';
 import { AgentsError, UserError } from '../../base/errors.ts';
@@ -26,6 +27,8 @@ export type Verdict =
   /** It has happened: the answer has its output. */
   | { readonly type: 'done'; readonly answer: StoredDecision }
   | { readonly type: 'reject'; readonly message: string | undefined }
+  /** A guardrail of the tool rejected it before anybody was asked. */
+  | { readonly type: 'guarded'; readonly tool: FunctionTool<never>; readonly message: string }
   | { readonly type: 'wait'; readonly item: ToolApprovalItem };
 
 const free: Verdict = { type: 'run', parsed: undefined };
@@ -36,6 +39,7 @@ const approved: Verdict = { type: 'run', parsed: undefined, approved: true };
  * meanwhile; then `onApproval`; else the call waits. No call waits for the gate of another.
  *
  * @param waiting the item with which the call waits since an earlier pass
+ * @param guard what the tool's guardrails say of the call; asked before an item begins to wait
  */
 export async function gate(
   call: PlannedFunctionCall,
@@ -43,6 +47,7 @@ export async function gate(
   waiting: ToolApprovalItem | undefined,
   pass: Pass,
   env: RunEnv,
+  guard?: () => Promise<ToolVerdict>,
 ): Promise<Verdict> {
   if (call.inDoubt) return await gateInDoubt(call, tool, waiting, pass, env);
   const stored = storedVerdict(call, pass);
@@ -60,6 +65,12 @@ export async function gate(
   // No decision could be bound to it; it would wait for ever.
   if (call.identity === undefined && waiting === undefined)
     return { type: 'run', parsed: undecidable(tool.qualifiedName) };
+  if (guard && waiting === undefined) {
+    const verdict = await guard();
+    const decided = storedVerdict(call, pass);
+    if (decided) return decided;
+    if (verdict.rejected) return { type: 'guarded', tool, message: verdict.message };
+  }
   const item =
     waiting ?? new ToolApprovalItem(pass.agent, call.call, { toolOrigin: tool.origin, lookupKey: call.lookupKey });
   return (await askProgram(call, item, pass, env)) ?? storedVerdict(call, pass) ?? { type: 'wait', item };

@@ -5,6 +5,7 @@ import type { MessageOutputItem } from '../../items/items.ts';
 import type { StateRecord } from '../../state/record.ts';
 import { getLogger } from '../../base/logger.ts';
 import { itemEvent } from '../events.ts';
+import { withholdsTurns } from '../output-check.ts';
 
 /** Announces items in order; `position` is where the first of them stands, or will stand, in `newItems`. */
 export function announce(items: readonly RunItem[], position: number, env: RunEnv): void {
@@ -26,6 +27,7 @@ export interface Publication {
 /** Makes the items of a pass public. */
 export function publish(pass: Pass): Publication {
   const { record, processed } = pass;
+  if (!pass.fresh) dropDecided(pass);
   const items = pass.unpublished();
   const position = record.sessionItems.length;
   record.sessionItems.push(...items);
@@ -40,6 +42,15 @@ export function publish(pass: Pass): Publication {
   };
 }
 
+/** Waiting items whose calls are decided have no place in what the model sees; people still see them in `newItems`. */
+function dropDecided(pass: Pass): void {
+  const { record, start } = pass;
+  const waiting = new Set(record.step.type === 'interruption' ? record.step.interruptions : []);
+  const items = record.generatedItems.slice(start);
+  const left = items.filter((item) => item.type !== 'tool_approval_item' || waiting.has(item));
+  if (left.length < items.length) record.generatedItems.splice(start, items.length, ...left);
+}
+
 /** The message of a handler ends the history, and is announced: the session has it (RUN-710). */
 export function publishMessage(message: MessageOutputItem, record: StateRecord, env: RunEnv): void {
   const position = record.sessionItems.length;
@@ -51,7 +62,7 @@ export function publishMessage(message: MessageOutputItem, record: StateRecord, 
 /**
  * A fresh turn failed after some of its calls had ended: their pairs are kept, so that nothing that was done is lost
  * (RUN-509). Kept are calls with an output, completed work of the provider, and the reasoning directly before what is kept;
- * nothing when the run was aborted.
+ * nothing when the run was aborted, when its input is not accepted, and of what an output guardrail may yet withhold.
  */
 export async function keepFinished(pass: Pass, env: RunEnv): Promise<readonly RunItem[]> {
   if (env.control.error) return [];
@@ -69,9 +80,11 @@ export async function keepFinished(pass: Pass, env: RunEnv): Promise<readonly Ru
     }
   }
   kept.push(...outputs);
-  if (kept.length === 0) return kept;
+  if (kept.length === 0 || withholdsTurns(pass.agent, env)) return [];
+  if (env.inputCheck && !(await env.inputCheck.accepts())) return [];
   const position = pass.record.sessionItems.length;
   pass.record.sessionItems.push(...kept);
+  pass.record.privateResults = undefined;
   announce(outputs, position + kept.length - outputs.length, env);
   env.deliverQueued = true;
   try {
