@@ -3,3 +3,4 @@ export { composeHandoffFilters, keepLastMessages, nestHandoffHistory, removeAllT
 export { promptWithHandoffInstructions, RECOMMENDED_PROMPT_PREFIX } from './handoff-prompt.ts';
 export { toJsonSchema } from '../agent/schema.ts';
 export { ensureStrictJsonSchema } from '../agent/strict-schema.ts';
+export { toolOutputTrimmer } from './tool-output-trimmer.ts';
