@@ -261,7 +261,7 @@ function checkAgentOptions(options: AgentOptions<never, unknown>): void {
   if (tools !== undefined && !Array.isArray(tools)) throw refuse('tools', 'an array of tools', tools);
   const wrong = (tools as readonly unknown[] | undefined)?.findIndex((tool) => !isFunctionTool(tool)) ?? -1;
   if (wrong >= 0) throw refuse(`tools[${wrong}]`, 'a tool made by `tool()`', (tools as readonly unknown[])[wrong]);
-  checkHandoffs(options as Unchecked, refuse);
+  checkHandoffs(options, refuse);
   if (
     model !== undefined &&
     !(typeof model === 'string' && model.trim() !== '') &&

@@ -82,7 +82,7 @@ describe('two handoffs of one name', () => {
       toolName: 'transfer_to_b',
       toolDescription: '',
       agentName: 'Either',
-      onInvokeHandoff: () => new Agent({ name: 'B' }) as never,
+      onInvokeHandoff: () => new Agent({ name: 'B' }),
     });
     const clash = () => choose([], [to('B'), to('C', 'transfer_to_b'), own], 'error');
     expect(clash).toThrow(/the handoff to agent B and the handoff transfer_to_b to C and .* to Either/);

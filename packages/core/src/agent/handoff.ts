@@ -143,7 +143,7 @@ export function handoff<C, O, P extends SchemaWithJson<unknown, unknown> | undef
     );
   const where = `handoff to agent ${agent.name}`;
   checkOptions(options, optionChecks, where);
-  const made = makeHandoff(agent as Agent<never, unknown>, options as unknown as Options, where);
+  const made = makeHandoff(agent, options, where);
   if (options?.toolNameOverride === undefined) warnReplaced(agent.name, (_, text) => getLogger().warn(text));
   return made as unknown as Handoff<C, O>;
 }

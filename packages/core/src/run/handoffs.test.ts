@@ -70,7 +70,7 @@ bothForms((runForm, form) => {
       const a = new Agent({ name: 'A', model, handoffs: [new Agent({ name: 'Bé', model })] });
       logged();
       await runForm(a, 'Hi');
-      expect((model.calls[1]?.request.input.at(-1) as { output?: unknown }).output).toBe('{"assistant": "B\\u00e9"}');
+      expect(model.calls[1]?.request.input.at(-1)).toHaveProperty('output', '{"assistant": "B\\u00e9"}');
     });
 
     test('hooks, in order: of the handoff once, before those of the target; the end of the last agent alone [RUN#31] [RUN-805, 808, 610]', async () => {
@@ -88,8 +88,17 @@ bothForms((runForm, form) => {
       await runForm(a, 'Hi', { hooks });
       expect(log).toEqual([
         'agentStart A',
-        ...['llmStart', 'llmEnd', 'toolStart', 'toolEnd', 'llmStart', 'llmEnd'],
-        ...['handoff A B', 'agentStart B', 'llmStart', 'llmEnd', 'agentEnd B'],
+        'llmStart',
+        'llmEnd',
+        'toolStart',
+        'toolEnd',
+        'llmStart',
+        'llmEnd',
+        'handoff A B',
+        'agentStart B',
+        'llmStart',
+        'llmEnd',
+        'agentEnd B',
       ]);
     });
 
@@ -129,7 +138,10 @@ bothForms((runForm, form) => {
       const result = await runForm(a, 'Hi');
       expect(result.lastAgent).toBe(b);
       expect(result.newItems.map(({ type }) => type)).toEqual([
-        ...['handoff_call_item', 'handoff_call_item', 'tool_call_output_item', 'handoff_output_item'],
+        'handoff_call_item',
+        'handoff_call_item',
+        'tool_call_output_item',
+        'handoff_output_item',
         'message_output_item',
       ]);
       expect(result.newItems[2]?.rawItem).toEqual({
@@ -433,9 +445,15 @@ describe('events of a handoff', () => {
     }
     expect(namesOf(events)).toEqual([
       'agent A',
-      ...['R', 'message_output_created', 'handoff_requested', 'handoff_requested'],
-      ...['tool_output', 'handoff_occured', 'agent B'],
-      ...['R', 'message_output_created'],
+      'R',
+      'message_output_created',
+      'handoff_requested',
+      'handoff_requested',
+      'tool_output',
+      'handoff_occured',
+      'agent B',
+      'R',
+      'message_output_created',
     ]);
     expect(current).toEqual([a, b]);
     const announced = events.flatMap((event) => (event.type === 'run_item_stream_event' ? [event.item] : []));
