@@ -672,6 +672,26 @@ describe('life', () => {
     database.close();
   });
 
+  it('is over also where the file cannot be let go of; closing again tries it again [SESS-154]', async () => {
+    const session = new SQLiteSession<object>('s', freshPath());
+    await session.addItems(users(1));
+    const close = vi.spyOn(DatabaseSync.prototype, 'close').mockImplementationOnce(() => {
+      throw new Error('not yet');
+    });
+    try {
+      const both = await Promise.allSettled([session.close(), session.close()]);
+      expect(both.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+      expect(session.closed).toBe(true);
+      await expect(session.getItems()).rejects.toBeInstanceOf(SessionClosedError);
+      expect(close).toHaveBeenCalledTimes(1);
+      await session.close();
+      await session.close();
+      expect(close).toHaveBeenCalledTimes(2);
+    } finally {
+      close.mockRestore();
+    }
+  });
+
   it.runIf(process.platform === 'linux')(
     'shares one connection per file, by any path, and lets go of it [SESS-186, IL-014]',
     async () => {

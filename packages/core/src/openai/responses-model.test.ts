@@ -220,6 +220,44 @@ describe('OpenAIResponsesModel', () => {
     expect(seen).toHaveLength(3);
   });
 
+  it('gives no answer after an abort, also of a client that answers all the same [MODEL-121]', async () => {
+    const abort = new AbortController();
+    const create = async (): Promise<unknown> => {
+      abort.abort('enough');
+      return { id: 'resp', status: 'completed', output: [], usage: null };
+    };
+    const client = { baseURL: 'https://x.test', responses: { create } } as never;
+    const answer = new OpenAIResponsesModel('m', { client }).getResponse(modelRequest({ signal: abort.signal }));
+    await expect(answer).rejects.toMatchObject({ name: 'AbortError', cause: 'enough' });
+  });
+
+  it('has the usage as the service gave it, detached from the client; what is no JSON is left out and fails nothing [MODEL-430]', async () => {
+    const usage = { input_tokens: 3, output_tokens: 1, total_tokens: 4, more: { of: ['the service'] } };
+    const answer = (given: object) => ({ id: 'resp', status: 'completed', output: [], usage: given });
+    const modelOf = (given: object): OpenAIResponsesModel => {
+      const create = async ({ stream }: { stream?: boolean }): Promise<unknown> =>
+        stream
+          ? (async function* () {
+              yield { type: 'response.completed', sequence_number: 0, response: answer(given) };
+            })()
+          : answer(given);
+      return new OpenAIResponsesModel('m', { client: { baseURL: 'https://x.test', responses: { create } } as never });
+    };
+    const request = modelRequest({ modelSettings: { preserveRawUsage: true } });
+    const forms = [
+      (model: OpenAIResponsesModel) => model.getResponse(request),
+      async (model: OpenAIResponsesModel) => (await streamed(model, request)).response,
+    ];
+    for (const ask of forms) {
+      const given = structuredClone(usage);
+      const { rawUsage } = await ask(modelOf(given));
+      given.more.of.push('changed later');
+      expect(rawUsage).toEqual(usage);
+      const response = await ask(modelOf({ ...usage, more: 1n }));
+      expect([response.rawUsage, response.usage.totalTokens]).toEqual([undefined, 4]);
+    }
+  });
+
   it('closes the stream of the server once when its reader leaves, and does not wait for that [MODEL-122, 124]', async () => {
     const close = vi.fn<() => Promise<never>>(() => new Promise<never>(() => {}));
     const client = {
