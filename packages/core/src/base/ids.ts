@@ -1,6 +1,7 @@
-const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
 const POOL_BYTES = 4096;
 
+/** The digits of each byte. Made with the pool, not at each import of the package. */
+let digits: readonly string[] = [];
 let pool: Uint8Array<ArrayBuffer> | undefined;
 let next = POOL_BYTES;
 
@@ -11,11 +12,14 @@ let next = POOL_BYTES;
  */
 export function randomHex(bytes: number): string {
   if (pool === undefined || next + bytes > POOL_BYTES) {
-    pool ??= new Uint8Array(POOL_BYTES);
+    if (pool === undefined) {
+      pool = new Uint8Array(POOL_BYTES);
+      digits = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
+    }
     globalThis.crypto.getRandomValues(pool);
     next = 0;
   }
   let hex = '';
-  for (const end = next + bytes; next < end; next++) hex += HEX[pool[next] ?? 0];
+  for (const end = next + bytes; next < end; next++) hex += digits[pool[next] ?? 0];
   return hex;
 }
