@@ -154,6 +154,7 @@ async function freshPass(
     return await work(pass, tools, env);
   } catch (error) {
     const kept = await keepFinished(pass, env);
+    if (pass.handedOff && record.inputUnchecked) seal(pass);
     // Without local work nothing would be done twice: the next segment asks the model again, behind what was kept.
     if (plan.calls.length + plan.handoffs.length === 0) {
       record.generatedItems.splice(pass.start, processed.newItems.length, ...kept);
@@ -163,6 +164,15 @@ async function freshPass(
     }
     throw error;
   }
+}
+
+/** The input was not accepted, and its agent has handed off already: going on would pass its guardrails by (STATE-336). */
+function seal(pass: Pass): void {
+  const { record } = pass;
+  publish(pass);
+  record.step = { type: 'none' };
+  record.unrecoverable = true;
+  record.inputUnchecked = undefined;
 }
 
 /** The interrupted turn, against the tools of today; what the ledger knows as finished is not run again (STATE §8.2). */

@@ -3,6 +3,7 @@ import type { StateRecord } from '../state/record.ts';
 import type { ResolvedOptions } from './options.ts';
 import { UserError } from '../base/errors.ts';
 import { checkSessionForResume } from '../sessions/recover.ts';
+import { locateResponse } from '../state/locate.ts';
 import { checkSupported, conversationOptions } from '../snapshot/unsupported.ts';
 
 /** What a resume checks before any effect (STATE-201, 209, 210, 332; SESS-051). @throws UserError */
@@ -22,6 +23,30 @@ export function checkResume(record: StateRecord, agent: AnyAgent, { session }: R
     );
   checkSupported(record);
   checkSessionForResume(record, session);
+}
+
+/**
+ * With output guardrails, a waiting turn must be known in full and be in no session yet: what they block has to be taken
+ * out of everything (STATE-218).
+ *
+ * @throws UserError `resume_output_guardrail_boundary`
+ */
+export function checkGuardedResume(record: StateRecord, options: ResolvedOptions): void {
+  const { currentAgent: agent, step } = record;
+  const guarded = agent.outputGuardrails.length > 0 || (options.outputGuardrails?.length ?? 0) > 0;
+  if (!guarded || step.type !== 'interruption') return;
+  if (!locateResponse(record).located)
+    throw boundary('which of its items belong to the response that waits is not known');
+  if (agent.toolUseBehavior === 'run_llm_again' || record.persistedItemCount === 0) return;
+  if (options.session) throw boundary('items of the response that waits are in the session already');
+  record.persistedItemCount = 0;
+}
+
+function boundary(why: string): UserError {
+  return new UserError(
+    `The state cannot be resumed with output guardrails: ${why}, so that a blocked output could not be taken back. Start a new run from input that is safe.`,
+    { code: 'resume_output_guardrail_boundary' },
+  );
 }
 
 function busy({ pendingWrite }: StateRecord): UserError {

@@ -21,7 +21,7 @@ import { contextInternals, unwrapContext } from '../state/context.ts';
 import { copyRecord, newRecord } from '../state/copy.ts';
 import { markDoubt } from '../state/doubt.ts';
 import { goesOn } from '../state/next-step.ts';
-import { checkResume } from './resume-checks.ts';
+import { checkGuardedResume, checkResume } from './resume-checks.ts';
 import { Control } from './control.ts';
 import { errorDetails } from './error-details.ts';
 import { forkRecord } from './fork.ts';
@@ -155,6 +155,7 @@ export class Segment {
       const { openSession } = await control.race(import('./open-session.ts'));
       await openSession(env, session, record, input);
     }
+    if (this.#live) checkGuardedResume(record, env.options);
     contextInternals(env.context).ledger.protect(
       typeof record.input === 'string' ? [] : record.input,
       record.generatedItems,

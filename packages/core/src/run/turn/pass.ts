@@ -46,6 +46,7 @@ export class Pass {
   readonly #base: number;
   readonly #order: number[] = [];
   #left: readonly RunItem[] | undefined;
+  #handedOff = false;
 
   constructor(
     record: StateRecord,
@@ -110,6 +111,12 @@ export class Pass {
     const { ledger } = contextInternals(this.record.context);
     this.record.generatedItems.push(...outputs);
     for (const { call } of this.handoffs) ledger.markCompleted(call.call_id);
+    this.#handedOff = true;
+  }
+
+  /** A handoff of the response was taken. */
+  get handedOff(): boolean {
+    return this.#handedOff;
   }
 
   /** The turn leaves other items to people and sessions than the model sees of it. */
