@@ -286,12 +286,14 @@ bothForms((runForm, form) => {
     });
 
     it('one that tripped wins over a failure of the loop that comes after it [RUN-1422, RUN-908]', async () => {
-      const agent = desk(['done'], [judge('no', { trips: true, after: 5 })]);
+      const { open, opened } = gate();
+      const agent = desk(['done'], [judge('no', { trips: true, after: opened })]);
       const error = await rejection(
         runForm(agent, 'Hi', {
           hooks: {
             onLlmEnd: async () => {
-              await later(30);
+              open();
+              await idle();
               throw new Error('hook');
             },
           },
@@ -320,8 +322,9 @@ bothForms((runForm, form) => {
     it('late ones are waited for before a pause, and before the next turn [RUN-401, RUN-403]', async () => {
       for (const steps of [[call('g')], [call('t'), 'never']]) {
         const session = new PlainSession();
-        const agent = desk(steps, [judge('no', { trips: true, after: 20 })]);
-        const error = await rejection(runForm(agent, 'Hi', { session }));
+        const { open, opened } = gate();
+        const agent = desk(steps, [judge('no', { trips: true, after: opened.then(() => later(20)) })]);
+        const error = await rejection(runForm(agent, 'Hi', { session, hooks: { onLlmEnd: open } }));
         expect(error).toBeInstanceOf(InputGuardrailTripwireTriggered);
         expect([session.kinds, (agent.model as ScriptedModel).calls.length]).toEqual(['u', 1]);
         expect(getRunErrorDetails(error)?.newItems).toEqual([]);
@@ -331,25 +334,24 @@ bothForms((runForm, form) => {
     it('a turn whose tools ran before the trip is not gone on with before they accept [STATE-139, RUN-305, STATE-336]', async () => {
       const effects: string[] = [];
       let trips = true;
-      let after = 20;
+      const { open, opened } = gate();
       const agent = desk(
         [call('t'), 'done'],
         [
           {
             name: 'no',
             execute: async () => {
-              await later(after);
+              await opened;
               return { tripwireTriggered: trips };
             },
           },
         ],
         effects,
       );
-      const error = await rejection(runForm(agent, 'Hi'));
+      const error = await rejection(runForm(agent, 'Hi', { hooks: { onToolEnd: open } }));
       expect([error instanceof InputGuardrailTripwireTriggered, effects]).toEqual([true, ['t c1']]);
       const state = getRunErrorState(error) as RunState;
       const text = state.toString();
-      after = 0;
       for (const one of [state, await RunState.fromString(agent, text)])
         expect(await rejection(runForm(agent, one))).toBeInstanceOf(InputGuardrailTripwireTriggered);
       expect((agent.model as ScriptedModel).calls).toHaveLength(1);
@@ -443,7 +445,7 @@ bothForms((runForm, form) => {
     it('their spans are children of the first turn; turn and agent tell of the trip [TRACE-T22, TRACE-N9, TRACE-E2]', async () => {
       const recorder = new InMemoryTraceProcessor();
       setTraceProcessors([recorder]);
-      const agent = desk(['done'], [judge('fine', { blocking: true }), judge('no_pii', { trips: true, after: 5 })]);
+      const agent = desk(['done'], [judge('fine', { blocking: true }), judge('no_pii', { trips: true, after: 1 })]);
       await rejection(runForm(agent, 'Hi'));
       const spans = recorder.spans;
       const guards = spans.filter(({ type }) => type === 'guardrail');
