@@ -1,4 +1,5 @@
 // `@agents/core/extensions`: ready-made filters, prompts and views of agents, and schemas for authors of adapters.
+export { agentGraph } from './agent-graph.ts';
 export { composeHandoffFilters, keepLastMessages, nestHandoffHistory, removeAllTools } from './handoff-filters.ts';
 export { promptWithHandoffInstructions, RECOMMENDED_PROMPT_PREFIX } from './handoff-prompt.ts';
 export { toJsonSchema } from '../agent/schema.ts';
