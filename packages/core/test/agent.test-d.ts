@@ -8,12 +8,16 @@ import * as z from 'zod';
 import * as zm from 'zod/mini';
 import { Agent } from '../src/agent/agent.ts';
 import type { AgentOptions, AnyAgent } from '../src/agent/agent.ts';
+import { handoff, Handoff } from '../src/agent/handoff.ts';
+import type { HandoffInputFilter } from '../src/agent/handoff.ts';
 import type { AgentHooks, RunHooks } from '../src/agent/hooks.ts';
 import { invokeFunctionTool } from '../src/agent/invoke-function-tool.ts';
 import { outputSchema } from '../src/agent/output.ts';
 import { jsonSchema } from '../src/agent/schema.ts';
 import { tool, toolFor } from '../src/agent/tool.ts';
 import type { FunctionTool, OutputSchema, Tool, ToolCustomDataContext } from '../src/agent/tool.ts';
+import type { RunOptions } from '../src/run/options.ts';
+import { run } from '../src/run/run.ts';
 import type { RunContext, ToolContext } from '../src/state/context.ts';
 
 type Eq<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -198,6 +202,14 @@ describe('the context of an agent', () => {
         }),
       ],
     });
+    const viaHandoff = new Agent({ name: 'triage', handoffs: [one] });
+    yes<Eq<ContextOf<typeof viaHandoff>, My>>();
+    const viaBoth = new Agent({
+      name: 'triage',
+      handoffs: [one, handoff(one)],
+      tools: [tool({ name: 'o', execute: (_, ctx: ToolContext<Other>) => ctx.context.tenant })],
+    });
+    yes<Eq<ContextOf<typeof viaBoth>, Other & My>>();
     const ta = tool({ name: 'a', execute: (_, ctx: ToolContext<{ a: string }>) => ctx.context.a });
     const tb = tool({ name: 'b', execute: (_, ctx: ToolContext<{ b: string }>) => ctx.context.b });
     new Agent<{ a: string } & { b: string }>({ name: 'x', tools: [ta, tb] });
@@ -213,6 +225,8 @@ describe('the context of an agent', () => {
     new Agent<Other>({ name: 'a', tools: [lookup] });
     // @ts-expect-error `db` is missing in Less
     new Agent<Less>({ name: 'a', tools: [lookup] });
+    // @ts-expect-error the target of the handoff needs My
+    new Agent<Less>({ name: 'a', handoffs: [new Agent({ name: 'b', tools: [lookup] })] });
     // @ts-expect-error misspelt option
     new Agent({ name: 'a', instruction: 'x' });
     const agentHooks: AgentHooks<My> = {
@@ -255,6 +269,96 @@ test('the final output has the type of the schema', () => {
   yes<Eq<Out<typeof list>, number[]>>();
 });
 
+test('the final output is the union over the handoffs given to the constructor [RUN-1205] [TOOL-AC14]', async () => {
+  const plain = new Agent({ name: 'plain' });
+  const counted = new Agent({ name: 'x', outputType: z.object({ n: z.number() }) });
+  const rated = new Agent({ name: 'r', outputType: z.object({ r: z.boolean() }) });
+  const triage = new Agent({ name: 'triage', handoffs: [counted, plain, handoff(rated)] });
+  yes<Eq<Out<typeof triage>, string | { n: number } | { r: boolean }>>();
+  const result = await run(triage, 'x');
+  yes<Eq<typeof result.finalOutput, string | { n: number } | { r: boolean } | undefined>>();
+  // @ts-expect-error may be an object
+  result.finalOutput?.toUpperCase();
+  if (result.status === 'completed') yes<Eq<typeof result.lastAgent, Agent<unknown, Out<typeof triage>>>>();
+  const chain = new Agent({ name: 'first', outputType: z.object({ first: z.literal(1) }), handoffs: [triage] });
+  yes<Eq<Out<typeof chain>, string | { first: 1 } | { n: number } | { r: boolean }>>();
+  const dynamic = new Handoff({
+    toolName: 't',
+    toolDescription: 'd',
+    agentName: 'either',
+    onInvokeHandoff: (ctx: RunContext<My>) => (ctx.context.user === 'x' ? counted : counted),
+  });
+  yes<Eq<typeof dynamic, Handoff<My, { n: number }>>>();
+  new Agent<My, string | { n: number }>({ name: 'a', handoffs: [handoff(counted), plain, dynamic] });
+  // @ts-expect-error the target's output is no string
+  new Agent<My>({ name: 'a', handoffs: [handoff(counted)] });
+  const one = new Agent({ name: 'c1' });
+  const two = new Agent({ name: 'c2', handoffs: [one] });
+  one.handoffs.push(two);
+  // @ts-expect-error would make `{ n: number }` a lie
+  counted.handoffs.push(plain);
+  const rehanded = counted.clone({ handoffs: [plain] });
+  yes<Eq<Out<typeof rehanded>, string | { n: number }>>();
+});
+
+describe('a handoff', () => {
+  const counted = new Agent({ name: 'x', outputType: z.object({ n: z.number() }) });
+  const reason = z.object({ reason: z.string() });
+
+  test('its callback is needed with input, and gets it typed [TOOL-HO3]', () => {
+    // @ts-expect-error `inputType` needs `onHandoff`
+    handoff(counted, { inputType: reason });
+    handoff(counted, {
+      inputType: reason,
+      onHandoff: (_ctx, input) => {
+        yes<Eq<typeof input, { reason: string }>>();
+      },
+    });
+    handoff(counted, {
+      onHandoff: (ctx) => {
+        yes<Eq<typeof ctx, RunContext<unknown>>>();
+      },
+    });
+    // @ts-expect-error there is no input
+    handoff(counted, { onHandoff: (_ctx, _input: string) => {} });
+    // @ts-expect-error a schema that only validates
+    handoff(counted, { inputType: Mini, onHandoff: () => {} });
+    // @ts-expect-error handoffs wait for nobody
+    handoff(counted, { needsApproval: true });
+    const needy = handoff(counted, {
+      inputType: reason,
+      onHandoff: (ctx: RunContext<My>, input) => {
+        void (ctx.context.user + input.reason);
+      },
+    });
+    yes<Eq<typeof needy, Handoff<My, { n: number }>>>();
+  });
+
+  test('its filter gives what changes, or all of the data', () => {
+    const onlyMessages: HandoffInputFilter = (data) => ({
+      newItems: data.newItems.filter(({ type: kind }) => kind === 'message_output_item'),
+    });
+    handoff(new Agent({ name: 'a', tools: [lookup] }), { inputFilter: onlyMessages });
+    handoff(counted, { inputFilter: (data) => ({ ...data, newItems: [] }) });
+    // @ts-expect-error not a member of a patch
+    handoff(counted, { inputFilter: () => ({ history: [] }) });
+    // @ts-expect-error nothing can be changed in place
+    handoff(counted, { inputFilter: (data) => ({ newItems: data.newItems.splice(0) }) });
+  });
+
+  test('the options of a run', () => {
+    const options: RunOptions<My> = {
+      handoffInputFilter: ({ context }) => (context.context.user === 'x' ? {} : { newItems: [] }),
+      nestHandoffHistory: true,
+      handoffHistoryMapper: (transcript) => transcript.slice(-2),
+      handoffHistoryMarkers: { start: '<a>', end: '</a>' },
+      hooks: { onHandoff: (ctx, from, to) => void (ctx.context.user + from.name + to.name) },
+    };
+    // @ts-expect-error both markers
+    options.handoffHistoryMarkers = { start: '<a>' };
+  });
+});
+
 test('what needs less and gives less fits everywhere', () => {
   const a3 = new Agent({ name: 'a', tools: [lookup] });
   const a6 = new Agent({ name: 'x', outputType: z.object({ n: z.number() }) });
@@ -267,9 +371,11 @@ test('what needs less and gives less fits everywhere', () => {
   ];
   const team: Agent<My, unknown>[] = [a3, a6, plain];
   function named(agent: AnyAgent): string {
-    return agent.name + agent.tools.length;
+    return agent.name + agent.tools.length + agent.handoffs.length;
   }
   named(list[0] ?? team[0]!);
+  new Agent<My>({ name: 'a', handoffs: [plain] });
+  new Agent<My>({ name: 'a', handoffs: [handoff(plain)] });
   const toolbox: Tool<My>[] = [weather, lookup];
   const anyTools: Tool<never>[] = toolbox;
   const hooks: RunHooks = {

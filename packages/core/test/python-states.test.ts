@@ -76,6 +76,13 @@ function boom(name: 'boom' | 'boom_free', ...steps: ModelStep[]): Graph {
   return { agent: new Agent({ name: 'Desk', model, tools: [broken, lookup(effects)] }), model, effects };
 }
 
+/** Agent `Billing` that `Desk` hands off to. */
+function handedOff(...steps: ModelStep[]): Graph {
+  const { agent, model, effects } = desk(...steps);
+  const billing = new Agent({ name: 'Billing', model, tools: agent.tools.slice(0, 1) });
+  return { agent: new Agent({ name: 'Desk', model: new ScriptedModel([]), handoffs: [billing] }), model, effects };
+}
+
 const refundCall = (order_id: number, note: string, callId: string) =>
   toolCall('refund_order', { order_id, note }, { callId });
 
@@ -272,6 +279,39 @@ bothForms((run, form) => {
       });
       expect(result.interruptions.map(({ callId }) => callId)).toEqual(['call_e1']);
     });
+  });
+
+  describe(`a handoff before the state was written (${form})`, () => {
+    it.each(['d1_handoff_then_interrupted', '0.22.0/d1_handoff_then_interrupted'])(
+      '%s: the target goes on, the handoff is not repeated [STATE-211, 312]',
+      async (file) => {
+        const graph = handedOff('Refunded.');
+        const result = await run(graph.agent, await restored(graph, file, 'approve'));
+        expect(facts(graph, result)).toEqual(done(['refund 7'], 'Refunded.'));
+        expect(inputOf(graph)).toBe('u m fc fco fc fco');
+        expect(result.lastAgent.name).toBe('Billing');
+      },
+    );
+
+    it('d2: a finished one goes on with the history', async () => {
+      const graph = handedOff('More.');
+      const result = await run(graph.agent, await restored(graph, 'd2_handoff_finished'));
+      expect(facts(graph, result)).toEqual(done([], 'More.'));
+      expect(inputOf(graph)).toBe('u m fc fco fc fco m');
+    });
+
+    it.each(['d3_nested_history_then_interrupted', '0.22.3/d3_nested_history_then_interrupted'])(
+      '%s: what nested history moved into the input is there once [STATE-353] [RUN-1220] [TOOL-AC41]',
+      async (file) => {
+        const graph = handedOff('Refunded.');
+        const result = await run(graph.agent, await restored(graph, file, 'approve'));
+        expect(facts(graph, result)).toEqual(done(['refund 7'], 'Refunded.'));
+        expect(inputOf(graph)).toBe('a m a fc fco');
+        expect(kindsOf(result.toInputList())).toBe('a m a fc fco fc fco m');
+        const refs = (state: RunState): unknown => state.toJSON()['nested_history_owned_session_item_refs'];
+        expect(refs(result.toState())).toEqual(pythonState(`${file}.json`)['nested_history_owned_session_item_refs']);
+      },
+    );
   });
 
   describe(`a run of Python that had ended, or stopped between turns (${form})`, () => {

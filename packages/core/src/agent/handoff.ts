@@ -105,7 +105,7 @@ export class Handoff<in C = unknown, out O = unknown> {
 
   /** @throws UserError for options of a wrong kind, for names that are none, and for schemas that strict mode cannot express */
   constructor(options: HandoffInit<C, O>) {
-    const internals = (options as { readonly [made]?: HandoffInternals })[made];
+    const internals = (options as { readonly [made]?: HandoffInternals } | undefined)?.[made];
     if (internals === undefined) checkInit(options);
     const { toolName, strictJsonSchema = true } = options;
     this.toolName = toolName;
