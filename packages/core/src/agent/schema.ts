@@ -81,7 +81,13 @@ export function withJson(schema: { readonly '~standard': unknown }, where: strin
   throw new UserError(`${where}: \`~standard\` holds no Standard Schema.`);
 }
 
-/** The input side of a schema, draft 2020-12. @throws UserError naming the path of a type without JSON form. */
+/**
+ * The input side of a schema, draft 2020-12, as a new object: what a model writes, before transforms and defaults. Optional
+ * members stay optional, `$schema` is left out; `ensureStrictJsonSchema` makes the strict form of it.
+ *
+ * @throws UserError naming the path of a type without JSON form, and for schemas that only validate
+ * @example toJsonSchema(z.object({ id: z.string() })) // { type: 'object', properties: { id: { type: 'string' } }, required: ['id'], … }
+ */
 export function toJsonSchema(schema: SchemaWithJson<unknown, unknown>): JsonSchema {
   if (!hasStandard(schema)) throw new UserError(`toJsonSchema: takes a Standard Schema, not ${kindOf(schema)}.`);
   return inputJson(withJson(schema, 'toJsonSchema'), 'toJsonSchema');

@@ -6,7 +6,15 @@ import { isObject, setOwn } from '../base/json.ts';
 import { checkOptions } from '../base/options.ts';
 import { copySchema, findPart, joinPath, jsonEqual, partsOf, resolvePointer, showPath } from './schema-parts.ts';
 
-/** A copy in strict form. @throws UserError naming the path that strict mode cannot express. */
+/**
+ * A copy in the form that strict mode takes: all objects closed, all their members required. What stands in the schema is
+ * the author's word: optional members become required ones, not nullable ones.
+ *
+ * @param options `rejectOpenObjects` (default `false`) also refuses objects that declare no members and are not closed,
+ *   as schemas of MCP tools have them; else these become empty objects
+ * @throws UserError naming the path that strict mode cannot express
+ * @example ensureStrictJsonSchema({ type: 'object', properties: { id: { type: 'string' } } })
+ */
 export function ensureStrictJsonSchema(schema: JsonSchema, options: { rejectOpenObjects?: boolean } = {}): JsonSchema {
   checkOptions(options, ['rejectOpenObjects'], 'ensureStrictJsonSchema');
   return strictForm(schema, 'ensureStrictJsonSchema', '', options.rejectOpenObjects ?? false);
