@@ -207,6 +207,30 @@ describe('one call', () => {
     expect(streamed.log).toEqual(['asked about fast']);
     expect(streamed.result?.finalOutput).toBe('done');
   });
+
+  it('holds a rejection that came meanwhile against a policy that would let the call run [TOOL-F35, TOOL-Y3]', async () => {
+    const { streamed } = await symmetry({
+      setUp: ({ log }) => {
+        const gated = tool({
+          name: 'note',
+          parameters: z.object({ id: z.string() }),
+          needsApproval: async (_ctx, _args, callId) => {
+            await idle(callId === 'slow' ? 6 : 1);
+            return callId === 'fast';
+          },
+          execute: ({ id }) => void log.push(`ran ${id}`),
+        });
+        const onApproval: RunOptions['onApproval'] = () => ({ type: 'reject', always: true, message: 'never' });
+        const model = new ScriptedModel([[callOf('1', 'slow'), callOf('2', 'fast')], 'done']);
+        return { agent: new Agent({ name: 'A', model, tools: [gated] }), input: 'hi', options: { onApproval } };
+      },
+    });
+    expect(streamed.log).toEqual([]);
+    const outputs = streamed.result?.newItems.flatMap((item) =>
+      item.type === 'tool_call_output_item' ? [item.output] : [],
+    );
+    expect(outputs).toEqual(['never', 'never']);
+  });
 });
 
 bothForms((run, form) => {

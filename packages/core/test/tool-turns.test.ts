@@ -146,12 +146,16 @@ describe('classifying a response', () => {
     });
     const agent = new Agent({ name: 'A', tools: [made], instructions: never, toolUseBehavior: never });
     const table = tableOf(made);
-    const asked = freeze(response([reasoning('r'), call('find', { q: 'x' }), call('ghost'), webSearch, text('hi')]));
+    const bare = { ...call('find'), call_id: 'bare', arguments: '' };
+    const asked = freeze(
+      response([reasoning('r'), call('find', { q: 'x' }), call('ghost'), bare, webSearch, text('hi')]),
+    );
     const [first, second] = [classify(asked, agent, table), classify(asked, agent, table)];
     expect(second).toEqual(first);
     expect(first.calls.map((found) => [found.call.name, found.tool])).toEqual([
       ['find', made],
       ['ghost', undefined],
+      ['find', made],
     ]);
   });
 
@@ -432,6 +436,9 @@ bothForms((run, form) => {
       expect(model.calls).toHaveLength(2);
       const together = agentOf(tools, [both], { toolUseBehavior });
       expect((await run(together.agent, 'hi')).finalOutput).toBe('saved');
+      // In the order of the calls, not of the names.
+      const listed = agentOf(tools, [both], { toolUseBehavior: { stopAtToolNames: ['save', 'other', 'find'] } });
+      expect((await run(listed.agent, 'hi')).finalOutput).toBe('{"hits":2}');
     });
 
     it('do when a function of all results says so; it is asked once per turn with tools [TOOL-X17, TOOL-A17, TOOL-AC29]', async () => {
@@ -564,6 +571,11 @@ bothForms((run, form) => {
       await run(agent, 'hi');
       expect(outputsIn(model)).toEqual(['{"a":"x"}', '{}']);
       expect(schema).toEqual(before);
+      // It stays its owner's, who may change it; the tools have what they were made with.
+      Object.assign(schema.properties.a, { type: 'number' });
+      expect([one, two].map((made) => made?.paramsJsonSchema)).toMatchObject(
+        Array(2).fill({ properties: { a: { type: 'string' } } }),
+      );
     });
 
     it('an open record is refused by strict tools with its path, and sent open by others [TOOL-AC52]', async () => {

@@ -13,7 +13,7 @@ import {
   withSpan,
   withTrace,
 } from '../src/index.ts';
-import type { FunctionTool, RunOptions } from '../src/index.ts';
+import type { FunctionTool, RunContext, RunOptions } from '../src/index.ts';
 import { configureLogging } from '../src/base/logger.ts';
 import { bothForms } from '../src/testing/forms.ts';
 import { resetDefaults } from '../src/testing/defaults.ts';
@@ -58,7 +58,7 @@ const scripted = (...steps: ModelStep[]): ScriptedModel => new ScriptedModel(ste
 function simpleTool(
   name: string,
   execute: (id: string) => unknown,
-  options: { needsApproval?: boolean; failureErrorFunction?: null } = {},
+  options: { needsApproval?: boolean; failureErrorFunction?: null | undefined } = {},
 ): FunctionTool<unknown> {
   return tool({
     name,
@@ -220,6 +220,32 @@ bothForms((runForm, form) => {
         'trace A { task B { agent X { turn 1 { generation scripted } } } task C { agent Y { turn 1 { generation scripted } } } }',
       ]);
       expect(events.filter((event) => event.startsWith('trace'))).toHaveLength(2);
+    });
+
+    it('a run in a span hangs on that span, and so does one that is made in a tool [TRACE-N1]', async () => {
+      const inner = new Agent({ name: 'I', model: scripted('1') });
+      const f = simpleTool('f', async () => (await runForm(inner, 'hi')).finalOutput);
+      await withTrace('A', () =>
+        withSpan({ type: 'custom', name: 'work' }, () =>
+          runForm(new Agent({ name: 'X', model: scripted(toolCall('f', {}), '2'), tools: [f] }), 'hi'),
+        ),
+      );
+      const nested = 'task Agent workflow { agent I { turn 1 { generation scripted } } }';
+      expect(trees()).toEqual([
+        `trace A { custom work { task Agent workflow { agent X { turn 1 { generation scripted function f { ${nested} } } turn 2 { generation scripted } } } } }`,
+      ]);
+      expect(events.filter((event) => event.startsWith('trace'))).toHaveLength(2);
+    });
+
+    it('a call that fails the run ends its span before the turn ends, like any other [TOOL-Y14, TRACE-N18]', async () => {
+      for (const failureErrorFunction of [undefined, null] as const) {
+        events.length = 0;
+        const f = simpleTool('f', () => Promise.reject(new Error('no')), { failureErrorFunction });
+        const agent = new Agent({ name: 'A', model: scripted(toolCall('f', {}), 'done'), tools: [f] });
+        await runForm(agent, 'hi').catch(() => undefined);
+        const at = events.indexOf('start function');
+        expect(events.slice(at, at + 3)).toEqual(['start function', 'end function', 'end turn 1']);
+      }
     });
 
     it('without task and turn spans everything hangs on trace and agent [TRACE-N6, T48]', async () => {
@@ -635,6 +661,48 @@ it('gives the trace its id without processors, and no span [TRACE-T16, D-14]', a
   const remove = addTraceProcessor(recorder);
   remove();
   expect(recorder.spans).toEqual([]);
+});
+
+it('shows callbacks the trace and the open span that they belong to on their context [TRACE-C10]', async () => {
+  const seen: string[] = [];
+  const see =
+    (where: string) =>
+    (ctx: RunContext): void => {
+      expect(ctx.trace).toBe(recorder.traces[0]);
+      seen.push(`${where}: ${ctx.span?.type}${ctx.span?.endTimeMs === undefined ? '' : ' that has ended'}`);
+    };
+  const steps: ModelStep[] = [toolCall('f', {}), 'done'];
+  await run(new Agent({ name: 'A', model: scripted(...steps), tools: [simpleTool('f', () => 'ok')] }), 'hi', {
+    hooks: {
+      onRunStart: see('run start'),
+      onLlmStart: see('model start'),
+      onToolStart: see('tool start'),
+      onToolEnd: see('tool end'),
+      onAgentEnd: see('agent end'),
+      onRunEnd: see('run end'),
+    },
+  });
+  expect(seen).toEqual([
+    'run start: task',
+    'model start: turn',
+    'tool start: function',
+    'tool end: function',
+    'model start: turn',
+    'agent end: turn',
+    'run end: agent',
+  ]);
+});
+
+it('a stream that nobody reads goes on to its end inside withTrace, whose trace ends with it [TRACE-A18, RUN-1401]', async () => {
+  const agent = new Agent({
+    name: 'A',
+    model: scripted(toolCall('f', {}), toolCall('f', {}), 'done'),
+    tools: [simpleTool('f', () => 'ok')],
+  });
+  const stream = withTrace('A', () => runStreamed(agent, 'hi'));
+  await vi.waitFor(() => expect(events.at(-1)).toMatch(/^traceEnd/));
+  expect([stream.status, stream.finalOutput, stream.currentTurn]).toEqual(['completed', 'done', 3]);
+  expect(recorder.spans.filter((span) => span.endTimeMs === undefined)).toEqual([]);
 });
 
 it('gives every callback the scope of the span it belongs to [TRACE-C5, C6, C10]', async () => {
