@@ -14,11 +14,13 @@ import {
   ToolCallError,
 } from '../index.ts';
 import type {
+  AgentOptions,
   FunctionTool,
   LogRecord,
   ResponseOutputItem,
   ResponseStreamEvent,
   RunItem,
+  RunOptions,
   RunResultBase,
   RunStreamEvent,
 } from '../index.ts';
@@ -457,5 +459,55 @@ describe('the reader of a failing stream', () => {
     const { events, error } = await slowly(runStreamed(agent, 'go'));
     expect(error).toBeInstanceOf(ToolCallError);
     expect(namesOf(events)).toEqual(['agent A', 'R', 'tool_called', 'tool_called', 'tool_output']);
+  });
+});
+
+bothForms((runForm, form) => {
+  describe(`what a callback of the user throws (${form})`, () => {
+    const down = new Error('down');
+    const fails = (): never => {
+      throw down;
+    };
+    const rejects = (): Promise<never> => Promise.reject(down);
+    const t = tool({ name: 't', execute: () => 'ok' });
+    const nowhere = Object.assign(new PlainSession(), { getItems: rejects });
+    const cases: readonly [string, Partial<AgentOptions>, RunOptions][] = [
+      ['instructions', { instructions: fails }, {}],
+      ['instructions, later', { instructions: rejects }, {}],
+      ['instructions beside a prompt', { instructions: rejects, prompt: { id: 'p' } }, {}],
+      ['prompt', { prompt: rejects }, {}],
+      ['isEnabled', { tools: [t.copyWith({ isEnabled: fails })] }, {}],
+      ['getModel', { model: 'm' }, { modelProvider: { getModel: fails } }],
+      ['callModelInputFilter', {}, { callModelInputFilter: rejects }],
+      ['sessionInputCallback', {}, { session: new PlainSession(), sessionInputCallback: fails }],
+      ['getItems', {}, { session: nowhere }],
+      ['onRunStart', {}, { hooks: { onRunStart: fails } }],
+      ['onStart', { hooks: { onStart: rejects } }, {}],
+      ['onLlmStart', {}, { hooks: { onLlmStart: fails } }],
+    ];
+    it.each(cases)(
+      'rejects the run as it is, and no model is asked: %s [TOOL-A22, RUN-402]',
+      async (_, own, options) => {
+        const model = new ScriptedModel(['never said']);
+        const agent = new Agent({ name: 'A', model, tools: [t], ...own });
+        expect(await rejection(runForm(agent, 'x', options))).toBe(down);
+        expect(model.calls).toEqual([]);
+      },
+    );
+
+    it.each([
+      ['toolUseBehavior', { toolUseBehavior: rejects }, {}],
+      ['onLlmEnd', {}, { hooks: { onLlmEnd: fails } }],
+      ['onToolStart', {}, { hooks: { onToolStart: fails } }],
+      ['onToolEnd', { hooks: { onToolEnd: rejects } }, {}],
+    ] satisfies typeof cases)(
+      'rejects the run as it is, and no model is asked again: %s [TOOL-Y15]',
+      async (_, own, options) => {
+        const model = new ScriptedModel([toolCall('t'), 'never said']);
+        const agent = new Agent({ name: 'A', model, tools: [t], ...own });
+        expect(await rejection(runForm(agent, 'x', options))).toBe(down);
+        expect(model.calls).toHaveLength(1);
+      },
+    );
   });
 });
