@@ -30,6 +30,12 @@ export const exceptions = [
     kind: 'dynamic',
     why: 'the default provider loads the OpenAI models when a run first needs them',
   },
+  {
+    from: 'extensions/inspect-request.ts',
+    to: 'openai/request.ts',
+    kind: 'dynamic',
+    why: 'what would be sent is told by what sends it; the file loads no library',
+  },
 ];
 
 /** Run-time imports of libraries by core: name (a trailing `:` or `/` matches the rest) and who may have them. */
