@@ -1,7 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import * as z from 'zod';
-import { Agent, configureLogging, MemorySession, RunState, tool } from '../src/index.ts';
-import type { AgentInputItem, RunOptions, RunResult } from '../src/index.ts';
+import {
+  Agent,
+  configureLogging,
+  MemorySession,
+  OutputGuardrailTripwireTriggered,
+  RunState,
+  tool,
+} from '../src/index.ts';
+import type { AgentInputItem, RunOptions, RunResult, ToolUseBehavior } from '../src/index.ts';
 import { bothForms } from '../src/testing/forms.ts';
 import { resetDefaults } from '../src/testing/defaults.ts';
 import { ScriptedModel, text, toolCall } from '../src/testing/index.ts';
@@ -414,6 +421,120 @@ bothForms((run, form) => {
       expect(facts(graph, await go(graph, await restored(graph, file), { session }))).toEqual(done([]));
       expect(session.log).toEqual(log);
       expect(session.kinds).toBe(name === 'b12' ? 'u fc fco m' : 'u fc fc fco fco m');
+    });
+
+    /** Desk with the output guardrail `no_secrets`, and a tool that may end the run. */
+    const guarded = (
+      behavior: ToolUseBehavior<unknown>,
+      steps: ModelStep[],
+      options: { trips?: boolean; store?: boolean } = {},
+    ): Graph => {
+      const graph = desk(...steps);
+      const agent = graph.agent.clone({
+        outputGuardrails: [
+          {
+            name: 'no_secrets',
+            execute: () => ({ tripwireTriggered: options.trips === true, outputInfo: { checked: true } }),
+          },
+        ],
+        toolUseBehavior: behavior,
+        ...(options.store === undefined ? {} : { modelSettings: { store: options.store } }),
+      });
+      return { ...graph, agent };
+    };
+
+    it('b2: a held write is stored with the end of the run, by a tool output that guardrails let pass', async () => {
+      for (const [decision, finalOutput] of [
+        ['approve', 'refunded 7'],
+        ['reject', 'Tool execution was not approved.'],
+      ] as const) {
+        const graph = guarded('stop_on_first_tool', []);
+        const session = chat('u');
+        const result = await go(graph, await restored(graph, 'b2_held_pending_write', decision), { session });
+        expect(facts(graph, result)).toEqual(done(decision === 'approve' ? ['refund 7'] : [], finalOutput, 0));
+        expect(session.log).toEqual(['get(5)', 'add[fc fc fco fco]']);
+        expect(session.items.map((item) => (item as { call_id?: string }).call_id)).toEqual([
+          undefined,
+          'call_b1',
+          'call_b2',
+          'call_b2',
+          'call_b1',
+        ]);
+        expect(result.toState().toJSON()).not.toHaveProperty('pending_session_write');
+        expect(result.outputGuardrailResults).toHaveLength(1);
+      }
+    });
+
+    it('b2: without the session it is dropped, with another one refused, and data-free when the guardrail trips', async () => {
+      let graph = guarded('stop_on_first_tool', []);
+      const result = await go(graph, await restored(graph, 'b2_held_pending_write', 'approve'));
+      expect(facts(graph, result)).toEqual(done(['refund 7'], 'refunded 7', 0));
+      expect(result.toState().toJSON()).not.toHaveProperty('pending_session_write');
+      graph = guarded('stop_on_first_tool', []);
+      const refused = go(graph, await restored(graph, 'b2_held_pending_write', 'approve'), {
+        session: chat('u', 'other'),
+      });
+      expect([((await rejection(refused)) as { code?: string }).code, graph.effects]).toEqual([
+        'session_write_wrong_session',
+        [],
+      ]);
+      graph = guarded('stop_on_first_tool', [], { trips: true });
+      const session = chat('u');
+      const error = await rejection(go(graph, await restored(graph, 'b2_held_pending_write', 'approve'), { session }));
+      expect(error).toBeInstanceOf(OutputGuardrailTripwireTriggered);
+      expect(session.kinds).toBe('u fc fc fco fco');
+      const withheld = 'Output withheld by an output guardrail.';
+      expect(outputsOf(session.items)).toEqual({ call_b1: withheld, call_b2: withheld });
+    });
+
+    it('b3, b4: a held write that was settled; one that ends with a further turn, or a further pause', async () => {
+      let graph = guarded('stop_on_first_tool', ['More.']);
+      let session = chat('b1+');
+      expect((await go(graph, await restored(graph, 'b3_held_settled_finished'), { session })).finalOutput).toBe(
+        'More.',
+      );
+      expect(session.log.filter((line) => line.startsWith('add'))).toEqual(['add[m]']);
+
+      graph = guarded({ stopAtToolNames: ['other'] }, ['Done.'], { store: false });
+      session = chat('u');
+      let result = await go(graph, await restored(graph, 'b4_held_store_false', 'approve'), { session });
+      expect(facts(graph, result)).toEqual(done(['refund 7']));
+      expect(session.log).toEqual(['get(3)', 'add[fc fco]', 'add[m]']);
+
+      graph = guarded({ stopAtToolNames: ['other'] }, [refundCall(8, 'y', 'call_b3')], { store: false });
+      session = chat('u');
+      result = await go(graph, await restored(graph, 'b4_held_store_false', 'approve'), { session });
+      expect([result.status, session.kinds]).toEqual(['interrupted', 'u fc fco']);
+      expect(result.toState().toJSON()['pending_session_write']).toMatchObject({
+        held: true,
+        store: false,
+        items: [{ type: 'function_call', call_id: 'call_b3' }],
+        current_response: { turn: 2, start: 0 },
+      });
+    });
+
+    it('f10: stored results of guardrails are kept, the new output result follows; the input is not judged again', async () => {
+      const log: string[] = [];
+      const graph = desk('More.');
+      const agent = graph.agent.clone({
+        inputGuardrails: [
+          { name: 'polite', runInParallel: false, execute: () => (log.push('polite'), { tripwireTriggered: false }) },
+        ],
+        outputGuardrails: [
+          { name: 'no_secrets', execute: () => ({ tripwireTriggered: false, outputInfo: { checked: true } }) },
+        ],
+      });
+      const polite = { ...graph, agent };
+      const state = await restored(polite, 'f10_guardrail_results_finished');
+      const result = await go(polite, state);
+      expect([result.finalOutput, log]).toEqual(['More.', []]);
+      expect(result.inputGuardrailResults).toEqual([
+        { guardrail: { name: 'polite' }, output: { tripwireTriggered: false, outputInfo: { score: 0.5 } } },
+      ]);
+      expect(result.outputGuardrailResults.map(({ agentOutput, agent: owner }) => [agentOutput, owner.name])).toEqual([
+        ['Hello', 'Desk'],
+        ['More.', 'Desk'],
+      ]);
     });
 
     it('b6: without the session, with another one, and after another writer it is refused', async () => {
