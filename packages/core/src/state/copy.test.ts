@@ -4,7 +4,7 @@ import { toUsage } from '../base/usage.ts';
 import type { AgentInputItem, RunItem } from '../items/items.ts';
 import type { ModelResponse } from '../models/model.ts';
 import { contextInternals } from './context.ts';
-import { copyRecord, newRecord } from './copy.ts';
+import { copyRecord, newRecord, separateContext } from './copy.ts';
 import { ToolApprovalItem } from './decisions.ts';
 import { nextStepOf } from './next-step.ts';
 import type { StateRecord } from './record.ts';
@@ -159,4 +159,16 @@ test('the step as users see it; its list is a view [STATE-138] [IL-070]', () => 
   expect(step).toEqual({ type: 'next_step_interruption', interruptions: [record.generatedItems[0]] });
   if (step?.type === 'next_step_interruption') (step.interruptions as ToolApprovalItem[]).length = 0;
   expect(nextStepOf(record.step)).toMatchObject({ interruptions: { length: 1 } });
+});
+
+test('a record that is given a context of its own decides by it, and not by the one that a run goes on with [STATE-135]', () => {
+  const record = paused();
+  const gone = record.context;
+  separateContext(record);
+  const { interruptions } = record.step as Extract<StateRecord['step'], { type: 'interruption' }>;
+  record.context.decide(interruptions[0] as ToolApprovalItem, { type: 'approve' });
+  expect(record.decisions).toMatchObject([{ callId: 'c1', type: 'approve' }]);
+  expect(
+    [contextInternals(record.context), contextInternals(gone)].map(({ approvals }) => approvals.functions.size),
+  ).toEqual([1, 0]);
 });
