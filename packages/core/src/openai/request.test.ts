@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { Agent } from '../agent/agent.ts';
+import { handoff } from '../agent/handoff.ts';
 import { getDefaultModel } from '../agent/model-defaults.ts';
 import { tool } from '../agent/tool.ts';
 import type { ModelRequest, ModelSettings } from '../models/model.ts';
@@ -126,6 +128,26 @@ describe('buildResponsesRequest', () => {
       false,
     );
     expect(body).toMatchObject({ top_logprobs: 0, include: ['message.output_text.logprobs'], reasoning: {} });
+  });
+
+  it('sends handoffs as functions behind all tools; they count as tools for the settings [MODEL-211, 525] [TOOL-HO7]', () => {
+    const billing = handoff(new Agent({ name: 'Billing', handoffDescription: 'Money.' }));
+    const request = { tools: [listTasks as never], handoffs: [billing] };
+    expect(body({}, request)['tools']).toEqual([
+      expect.objectContaining({ name: 'list_tasks' }),
+      {
+        type: 'function',
+        name: 'transfer_to_billing',
+        description: 'Handoff to the Billing agent to handle the request. Money.',
+        parameters: { type: 'object', properties: {}, required: [], additionalProperties: false },
+        strict: true,
+      },
+    ]);
+    const alone = body({ parallelToolCalls: false, toolChoice: 'transfer_to_billing' }, { handoffs: [billing] });
+    expect(alone).toMatchObject({
+      parallel_tool_calls: false,
+      tool_choice: { type: 'function', name: 'transfer_to_billing' },
+    });
   });
 
   it('leaves parallelToolCalls out where there is no tool [MODEL-211] [MODEL#38]', () => {

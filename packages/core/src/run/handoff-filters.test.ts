@@ -165,14 +165,15 @@ bothForms((runForm, form) => {
       expect(kindsSeen(model, 2)).toBe('u fc fco m fc fc fco fco');
     });
 
-    test('an item that it moves from an earlier turn is there once [RUN-506]', async () => {
-      const { a } = chain(twoTurns(), {
+    test('an item that it moves from an earlier turn is there once, and once for the model [RUN-506]', async () => {
+      const { a, model } = chain(twoTurns(), {
         inputFilter: ({ preHandoffItems, newItems }) => ({
           preHandoffItems: [],
           newItems: [...preHandoffItems, ...newItems, ...newItems],
         }),
       });
       const result = await runForm(a, 'Hi');
+      expect(kindsSeen(model, 2)).toBe('u fc fco m fc fc fco fco');
       expect(new Set(result.newItems).size).toBe(result.newItems.length);
       expect(kindsOf(result.toInputList())).toBe('u fc fco m fc fc fco fco m');
     });
@@ -217,6 +218,24 @@ bothForms((runForm, form) => {
       expect(await rejection(runForm(thrown.a, 'Hi'))).toBe(failure);
       const rejected = chain(twoTurns(), { inputFilter: () => Promise.reject(failure) });
       expect(await rejection(runForm(rejected.a, 'Hi'))).toBe(failure);
+    });
+
+    test('does not see calls that waited once they are decided [RUN-503] [STATE-213]', async () => {
+      let seen: string[] = [];
+      const { a } = chain([[toolCall('g'), toB()], 'from B'], {
+        inputFilter: ({ newItems }) => {
+          seen = newItems.map(({ type }) => type);
+          return { inputItems: newItems };
+        },
+      });
+      const state = (await runForm(a, 'Hi')).toState();
+      for (const item of state.interruptions) state.approve(item);
+      const result = await runForm(a, state);
+      const kinds = ['tool_call_item', 'handoff_call_item', 'tool_call_output_item', 'handoff_output_item'];
+      expect(seen).toEqual(kinds);
+      const json = result.toState().toJSON() as unknown as { generated_items: { type: string }[] };
+      expect(json.generated_items.map(({ type }) => type)).toEqual([...kinds, 'message_output_item']);
+      expect(result.newItems.filter(({ type }) => type === 'tool_approval_item')).toHaveLength(1);
     });
 
     test('a state written down after it goes on with what the target would have seen [STATE-211, 352]', async () => {
@@ -393,6 +412,32 @@ bothForms((runForm, form) => {
         const result = await runForm(a, 'Hi');
         expect(contents(result.toInputList()).filter((content) => content === 'x')).toHaveLength(1);
       }
+    });
+
+    test('what a composed filter takes out of the turn is no longer owned, and the state can be read [TOOL-HO37] [STATE-353]', async () => {
+      const { a } = chain([[text('x'), text('y'), toB()], toolCall('g')], {
+        inputFilter: composeHandoffFilters(nestHandoffHistory(), ({ newItems }) => ({ newItems: newItems.slice(1) })),
+      });
+      const paused = await runForm(a, 'Hi');
+      const state = await RunState.fromString(a, paused.toState().toString());
+      expect(contents(state.toInputList())).toEqual(contents(paused.toInputList()));
+      expect(contents(state.toInputList()).filter((content) => content === 'x' || content === 'y')).toEqual(['x', 'y']);
+    });
+
+    test('what an earlier handoff moved stays owned when a later one only adds to the input [TOOL-HO36]', async () => {
+      const model = new ScriptedModel([[text('x'), toB()], [text('y'), toC()], 'from C']);
+      const c = new Agent({ name: 'C', model });
+      const note: HandoffInputFilter = ({ inputHistory }) => ({
+        inputHistory: [user('Be kind.'), ...(inputHistory as AgentInputItem[])],
+      });
+      const b = new Agent({ name: 'B', model, handoffs: [handoff(c, { inputFilter: note })] });
+      const a = new Agent({ name: 'A', model, handoffs: [handoff(b, { nestHandoffHistory: true })] });
+      const list = contents((await runForm(a, 'Hi')).toInputList());
+      expect([list[0], ...list.filter((content) => content === 'x' || content === 'y')]).toEqual([
+        'Be kind.',
+        'x',
+        'y',
+      ]);
     });
 
     test('what a filter adds that looks like an item is not taken for it [TOOL-HO37] [RUN-1221]', async () => {

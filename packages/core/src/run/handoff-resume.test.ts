@@ -314,3 +314,25 @@ test('a resumed turn tells of its outputs, the handoff and the new agent; a canc
       cancelled.cancel({ mode: 'after_turn' });
   expect([cancelled.status, cancelled.currentAgent, model.calls.length]).toEqual(['cancelled', b, 2]);
 });
+
+test('events of a handoff that could not be stored are delivered before the failure; its agent is not announced [RUN-705]', async () => {
+  const session = new PlainSession();
+  session.faults.push(undefined, 'before');
+  const { a } = desk([[text('x'), toB()]]);
+  const stream = runStreamed(a, 'Hi', { session });
+  // Nobody reads until it has failed.
+  await rejection(stream.completed);
+  const names: string[] = [];
+  const error = await rejection(
+    (async () => {
+      for await (const event of stream) names.push(...namesOf([event]));
+    })(),
+  );
+  expect(error).toBe(session.error);
+  expect(names).toEqual(['agent A', 'R', 'message_output_created', 'handoff_requested', 'handoff_occured']);
+  // Later failures drop what was not read, as always.
+  const later = desk([toB(), { error: new Error('model') }]);
+  const failing = runStreamed(later.a, 'Hi');
+  await rejection(failing.completed);
+  expect(await rejection(readAll(failing))).toMatchObject({ message: 'model' });
+});

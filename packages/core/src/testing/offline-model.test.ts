@@ -1,5 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
+import { Agent } from '../agent/agent.ts';
+import { handoff } from '../agent/handoff.ts';
 import type { FunctionTool } from '../agent/tool.ts';
 import { tool } from '../agent/tool.ts';
 import type { AgentInputItem } from '../items/items.ts';
@@ -222,6 +224,23 @@ describe('OfflineModel', () => {
       { outputSchema: { name: 'x', schema, strict: true } },
     );
     expect(JSON.parse(text as string)).toEqual({ status: 'shipped', level: 'low', items: [], count: 1, note: null });
+  });
+
+  it('hands off to the agent that fits best, once per request, and not where a tool fits [MODEL-1304]', async () => {
+    const billing = handoff(new Agent({ name: 'Billing', handoffDescription: 'Invoices and payments.' }));
+    const parcels = handoff(new Agent({ name: 'Parcels', handoffDescription: 'Complaints about couriers.' }));
+    const more = { handoffs: [billing, parcels] };
+    expect(await ask('My invoice is wrong', desk, more)).toEqual([['transfer_to_billing', {}]]);
+    expect(await ask('A complaint about your courier', desk, more)).toEqual([['transfer_to_parcels', {}]]);
+    expect(await ask('Where is order 1042?', desk, more)).toEqual([['lookup_order', { orderId: '1042' }]]);
+    expect(await ask('Good morning', desk, more)).toMatch(/^I can help/);
+    const passedOn = [user('My invoice is wrong'), ...made('transfer_to_billing', {}, '{"assistant": "Billing"}')];
+    expect(await ask(passedOn, desk, more)).toMatch(/^I can help/);
+    expect(await ask('My invoice is wrong', desk, { ...more, modelSettings: { toolChoice: 'none' } })).toMatch(
+      /^I can/,
+    );
+    const forced = { ...more, modelSettings: { toolChoice: 'transfer_to_parcels' } };
+    expect(await ask('Good morning', desk, forced)).toEqual([['transfer_to_parcels', {}]]);
   });
 
   it('says what it is, streams word by word, counts by estimate, and gives the same answer each time [MODEL-1303, 1305]', async () => {

@@ -65,6 +65,11 @@ function offlineOutput(request: ModelRequest): ResponseOutputItem[] {
       description: tool.description,
       parameters: tool.paramsJsonSchema,
     })),
+    handoffs: request.handoffs.map((handoff) => ({
+      name: handoff.toolName,
+      description: handoff.toolDescription,
+      parameters: handoff.inputJsonSchema,
+    })),
     toolChoice: modelSettings.toolChoice ?? undefined,
     parallel: modelSettings.parallelToolCalls !== false,
     outputSchema: request.outputSchema?.schema,
@@ -95,6 +100,7 @@ function estimate(request: ModelRequest, output: readonly ResponseOutputItem[]):
     request.systemInstructions ?? '',
     request.input,
     request.tools.map((tool) => [tool.name, tool.description, tool.paramsJsonSchema]),
+    request.handoffs.map((handoff) => [handoff.toolName, handoff.toolDescription, handoff.inputJsonSchema]),
   ]);
   const outputTokens = tokens(output);
   return toUsage({ inputTokens, outputTokens, totalTokens: inputTokens + outputTokens });

@@ -102,7 +102,7 @@ async function historyChange(
 ): Promise<HistoryChange | undefined> {
   const { options } = env;
   const filter = (handoff.inputFilter ?? options.handoffInputFilter) as HandoffInputFilter | undefined;
-  const nests = filter === undefined && (handoff.nestHandoffHistory ?? options.nestHandoffHistory ?? false);
+  const nests = handoff.nestHandoffHistory ?? options.nestHandoffHistory ?? false;
   if (filter === undefined && !nests) return undefined;
   const before = inputData(outputs, pass, env);
   const patch: unknown = filter ? await env.control.race(filter(before)) : await nested(before, env);
@@ -153,17 +153,15 @@ function checkNewHistory(
 
 /** Items that stand in the input, for those that earlier handoffs and this one moved there (TOOL-HO36, HO37). */
 async function ownedIn(
-  { inputHistory, newItems }: HandoffInputData,
-  moved: Awaited<ReturnType<typeof forwardedOf>>,
+  { inputHistory }: HandoffInputData,
+  moved: ReturnType<typeof forwardedOf>,
   record: StateRecord,
 ): Promise<readonly OwnedItem[]> {
   const earlier = record.ownedHistory;
   if (earlier.length + moved.length === 0) return earlier;
   const { locateForwarded } = await import('../handoff-history.ts');
-  const kept = new Set<RunItem>([...record.sessionItems, ...newItems]);
-  return locateForwarded(inputHistory, [...earlier.map((owned) => ({ ...owned, index: -1 })), ...moved])
-    .filter(({ item }) => kept.has(item))
-    .map(({ item, input }) => ({ item, input }));
+  const all = [...earlier.map((owned) => ({ ...owned, index: -1 })), ...moved];
+  return locateForwarded(inputHistory, all).map(({ item, input }) => ({ item, input }));
 }
 
 /** The one place where history is not only appended to. Items of earlier turns stay public, whatever the model sees. */

@@ -100,14 +100,18 @@ export class ResponseStore {
 
   #offline(body: Body, items: readonly object[]): ResponseOutputItem[] {
     const format = (body['text'] as Body | undefined)?.['format'] as Body | undefined;
-    const tools = ((body['tools'] ?? []) as Body[]).filter((tool) => tool['type'] === 'function');
-    const next = plan({
-      items,
-      tools: tools.map((tool) => ({
+    const tools = ((body['tools'] ?? []) as Body[])
+      .filter((tool) => tool['type'] === 'function')
+      .map((tool) => ({
         name: String(tool['name']),
         description: typeof tool['description'] === 'string' ? tool['description'] : '',
         parameters: (tool['parameters'] ?? {}) as Body,
-      })),
+      }));
+    const isHandoff = ({ name }: { name: string }): boolean => name.startsWith('transfer_to_');
+    const next = plan({
+      items,
+      tools: tools.filter((tool) => !isHandoff(tool)),
+      handoffs: tools.filter(isHandoff),
       toolChoice: body['tool_choice'],
       parallel: body['parallel_tool_calls'] !== false,
       outputSchema: format?.['type'] === 'json_schema' ? (format['schema'] as Body) : undefined,

@@ -21,6 +21,8 @@ export function plan(situation: Situation): Plan {
   const open = tools.filter((tool) => !called.has(tool.name));
   const wanted = pick(tools, story, situation.toolChoice).filter((tool) => open.includes(tool));
   const { ready, missing } = fillAll(wanted, story);
+  const handoff = wanted.length === 0 ? pickHandoff(situation, story) : undefined;
+  if (handoff) return { type: 'calls', calls: [handoff] };
   if (ready.length > 0) return { type: 'calls', calls: situation.parallel ? ready : ready.slice(0, 1) };
   if (missing.length > 0) {
     const first = gather(open, wanted, story);
@@ -38,10 +40,13 @@ export function plan(situation: Situation): Plan {
 
 function choosable({ tools, toolChoice }: Situation): readonly OfflineTool[] {
   if (toolChoice === 'none') return [];
-  const name =
-    typeof toolChoice === 'object' && toolChoice !== null ? (toolChoice as { name?: unknown }).name : toolChoice;
+  const name = namedChoice(toolChoice);
   if (name === undefined || name === null || name === 'auto' || name === 'required') return tools;
   return tools.filter((tool) => tool.name === name);
+}
+
+function namedChoice(toolChoice: unknown): unknown {
+  return typeof toolChoice === 'object' && toolChoice !== null ? (toolChoice as { name?: unknown }).name : toolChoice;
 }
 
 /** The tools that the request means. A forced choice takes the best one, as long as nothing was called. */
@@ -57,6 +62,24 @@ function pick(tools: readonly OfflineTool[], story: Story, toolChoice: unknown):
     story.request,
   );
   return fitting.length === 0 && forced ? [best.tool] : fitting;
+}
+
+/** Words that the name and the description of every handoff have. */
+const OF_HANDOFFS: ReadonlySet<string> = new Set(wordsOf('transfer handoff to the agent handle request'));
+
+/** The agent whose name and description fit the request best, where no tool does; once per request, so that every run ends. */
+function pickHandoff({ handoffs, toolChoice }: Situation, story: Story): PlannedCall | undefined {
+  if (story.handedOff || toolChoice === 'none') return undefined;
+  const forced = handoffs.find(({ name }) => name === namedChoice(toolChoice));
+  const request = new Set([...contentWords(story.request)].flatMap(meanings));
+  const [best] = handoffs
+    .map((handoff) => {
+      const words = wordsOf(`${handoff.name} ${handoff.description}`).filter((word) => !OF_HANDOFFS.has(word));
+      return { handoff, score: overlap(request, new Set(words)) };
+    })
+    .toSorted((a, b) => b.score - a.score);
+  const chosen = forced ?? (best !== undefined && best.score > 0 ? best.handoff : undefined);
+  return chosen && fillAll([chosen], story).ready[0];
 }
 
 /** Where something is to be done, showing it is not meant, unless it is asked for as well. */

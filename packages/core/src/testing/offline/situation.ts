@@ -5,6 +5,8 @@ import type { JsonSchema } from '../../agent/tool.ts';
 export interface Situation {
   readonly items: readonly object[];
   readonly tools: readonly OfflineTool[];
+  /** Functions that pass the conversation to another agent. */
+  readonly handoffs: readonly OfflineTool[];
   readonly toolChoice: unknown;
   readonly parallel: boolean;
   readonly outputSchema: JsonSchema | undefined;
@@ -30,6 +32,8 @@ export interface Story {
   /** Calls since the request, and those before it, newest first. */
   readonly calls: readonly MadeCall[];
   readonly oldCalls: readonly MadeCall[];
+  /** An agent has passed the request on already. */
+  readonly handedOff: boolean;
 }
 
 /** How a question for missing values begins; by it the answer finds its request again. */
@@ -53,12 +57,21 @@ export function readStory(items: readonly object[]): Story {
     start = index + 1;
   }
   const request = users.pop() ?? '';
+  const calls = callsOf(list.slice(start));
   return {
     request,
     earlier: users.toReversed(),
-    calls: callsOf(list.slice(start)),
-    oldCalls: callsOf(list.slice(0, start)).toReversed(),
+    calls: calls.filter((call) => !isHandoff(call)),
+    oldCalls: callsOf(list.slice(0, start))
+      .filter((call) => !isHandoff(call))
+      .toReversed(),
+    handedOff: calls.some(isHandoff),
   };
+}
+
+/** What a handoff leaves tells it from a tool. */
+function isHandoff({ output }: MadeCall): boolean {
+  return output !== undefined && /^\{"assistant": ".*"\}$/su.test(output);
 }
 
 function callsOf(items: readonly Item[]): MadeCall[] {
