@@ -6,6 +6,7 @@ import type { Session } from '../src/sessions/contract.ts';
 import type { RunStreamEvent } from '../src/run/events.ts';
 import { expect } from 'vitest';
 import { getRunErrorDetails, getRunErrorState } from '../src/base/errors.ts';
+import type { RunErrorDetails } from '../src/base/errors.ts';
 import { run, runStreamed } from '../src/run/run.ts';
 import { MemorySession } from '../src/sessions/memory.ts';
 
@@ -105,6 +106,7 @@ function view({ result, error, log, writes }: SymmetricOutcome): unknown {
       responses: result.rawResponses,
       usage: result.context.usage,
       finalOutput: result.finalOutput,
+      guardrails: verdictsOf(result),
       lastAgent: result.lastAgent.name,
       lastResponseId: result.lastResponseId,
       interruptions: result.interruptions.map((item) => item.callId),
@@ -118,10 +120,20 @@ function view({ result, error, log, writes }: SymmetricOutcome): unknown {
     errorItems: details?.newItems.map((item) => [item.type, item.rawItem]),
     errorResponses: details?.rawResponses,
     errorUsage: details?.context.usage,
+    errorGuardrails: details && verdictsOf(details),
     errorState: comparable(getRunErrorState(error)?.toString()),
     log,
     writes,
   };
+}
+
+function verdictsOf(all: Omit<RunErrorDetails, 'toInputList'> | RunResult): unknown {
+  return [
+    all.inputGuardrailResults,
+    all.outputGuardrailResults.map(({ agent, ...result }) => [agent.name, result]),
+    all.toolInputGuardrailResults,
+    all.toolOutputGuardrailResults,
+  ];
 }
 
 function comparable(text: string | undefined): unknown {
@@ -140,6 +152,7 @@ function loggingHooks(log: string[]): RunHooks<never> {
     onRunEnd: (_ctx, outcome) => void log.push(`runEnd ${outcome}`),
     onAgentStart: (_ctx, agent) => void log.push(`agentStart ${agent.name}`),
     onAgentEnd: (_ctx, agent, output) => void log.push(`agentEnd ${agent.name} ${JSON.stringify(output)}`),
+    onHandoff: (_, from, to) => void log.push(`handoff ${from.name} ${to.name}`),
     onLlmStart: (_ctx, agent, prompt, input) =>
       void log.push(`llmStart ${agent.name} ${prompt ?? '-'} ${input.length}`),
     onLlmEnd: (ctx, agent) => void log.push(`llmEnd ${agent.name} ${ctx.usage.requests}`),

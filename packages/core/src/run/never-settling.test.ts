@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { Agent, configureLogging, RunAbortedError, runStreamed } from '../index.ts';
-import type { Model, RunOptions, Session } from '../index.ts';
+import { Agent, configureLogging, RunAbortedError, runStreamed, tool } from '../index.ts';
+import type { AgentOptions, Model, RunOptions, Session } from '../index.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { bothForms } from '../testing/forms.ts';
-import { ScriptedModel } from '../testing/index.ts';
-import { idle, PlainSession, readAll, rejection, resultOf } from '../../test/run-kit.ts';
+import { ScriptedModel, toolCall } from '../testing/index.ts';
+import { idle, PlainSession, readAll, rejection, resultOf, unhandledDuring } from '../../test/run-kit.ts';
 
 afterEach(() => resetDefaults());
 
@@ -92,6 +92,39 @@ bothForms((runForm, form) => {
       // What was complete before the abort stays so.
       expect(ended).toBe(name.endsWith('onRunEnd') ? 'completed' : 'aborted');
       expect(listeners()).toBe(0);
+    });
+
+    const guards: readonly (readonly [string, (ask: () => Promise<never>) => Partial<AgentOptions>])[] = [
+      [
+        'a blocking input guardrail',
+        (ask) => ({ inputGuardrails: [{ name: 'g', runInParallel: false, execute: ask }] }),
+      ],
+      ['an input guardrail beside the model', (ask) => ({ inputGuardrails: [{ name: 'g', execute: ask }] })],
+      ['an output guardrail', (ask) => ({ outputGuardrails: [{ name: 'g', execute: ask }] })],
+      [
+        'an input guardrail of a tool',
+        (ask) => ({ tools: [tool({ name: 't', execute: () => 1, inputGuardrails: [{ name: 'g', execute: ask }] })] }),
+      ],
+      [
+        'an output guardrail of a tool',
+        (ask) => ({ tools: [tool({ name: 't', execute: () => 1, outputGuardrails: [{ name: 'g', execute: ask }] })] }),
+      ],
+    ];
+    it.each(guards)('ends with the abort: %s [RUN-512, RUN-1418, RUN-914, RUN-306]', async (name, make) => {
+      const { controller, listeners } = counted();
+      const unhandled = await unhandledDuring(async () => {
+        const agent = new Agent({
+          name: 'A',
+          model: new ScriptedModel([name.endsWith('a tool') ? toolCall('t', {}, { callId: 'c1' }) : 'done']),
+          ...make(() => {
+            setTimeout(() => controller.abort(), 5);
+            return never();
+          }),
+        });
+        const ended = rejection((async () => await resultOf(runForm(agent, 'go', { signal: controller.signal })))());
+        expect(await within(3000, ended)).toBeInstanceOf(RunAbortedError);
+      });
+      expect([listeners(), unhandled]).toEqual([0, []]);
     });
 
     it('that is told of the end of an aborted run is given a moment only [RUN-216, RUN-512]', async () => {
