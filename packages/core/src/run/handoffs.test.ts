@@ -6,11 +6,13 @@ import { handoff, Handoff } from '../agent/handoff.ts';
 import { tool } from '../agent/tool.ts';
 import { ModelBehaviorError, UserError } from '../base/errors.ts';
 import { resetAll } from '../base/reset.ts';
+import { RunState } from '../snapshot/run-state.ts';
 import { bothForms } from '../testing/forms.ts';
-import { reasoning, text, toolCall } from '../testing/builders.ts';
+import { reasoning, refusal, text, toolCall } from '../testing/builders.ts';
 import { ScriptedModel } from '../testing/scripted-model.ts';
 import type { ModelStep } from '../testing/script.ts';
 import { effectTool, kindsOf, logged, namesOf, PlainSession, readAll, rejection, user } from '../../test/run-kit.ts';
+import { symmetry } from '../../test/symmetry.ts';
 import { runStreamed } from './run.ts';
 import type { RunHooks } from '../agent/hooks.ts';
 import type { RunOptions } from './options.ts';
@@ -292,6 +294,32 @@ bothForms((runForm, form) => {
       expect(await rejection(runForm(wrong.a, 'Hi'))).toBeInstanceOf(ModelBehaviorError);
     });
 
+    test('a refusal beside it is not looked at [RUN-603] [TOOL-O12]', async () => {
+      const { a, b } = pair([[refusal('no'), to('b')], 'done']);
+      expect((await runForm(a, 'Hi')).lastAgent).toBe(b);
+    });
+
+    test('at the turn limit the output of a handler is that of the target`s type [RUN-708]', async () => {
+      const { a } = pair([to('b')], { b: { outputType: z.object({ n: z.number() }) } });
+      const errorHandlers = { maxTurns: () => ({ finalOutput: { n: 7 } }) };
+      const result = await runForm(a, 'Hi', { maxTurns: 1, errorHandlers });
+      expect([result.finalOutput, result.lastAgent.name]).toEqual([{ n: 7 }, 'B']);
+    });
+
+    test('ids of reasoning are left out for the target, in the session and in lists, and kept in items [RUN#63] [RUN-251, 252, 253]', async () => {
+      const session = new PlainSession();
+      const { a, model } = pair([[reasoning('why'), to('b')], 'done', 'more']);
+      const result = await runForm(a, 'Hi', { session, reasoningItemIdPolicy: 'omit' });
+      const ids = (items: readonly object[]): unknown[] =>
+        items.flatMap((item) => ((item as { type?: string }).type === 'reasoning' ? ['id' in item] : []));
+      expect(ids(model.calls[1]?.request.input ?? [])).toEqual([false]);
+      expect([ids(session.items), ids(result.toInputList())]).toEqual([[false], [false]]);
+      expect(ids(result.newItems.map(({ rawItem }) => rawItem as object))).toEqual([true]);
+      const state = await RunState.fromString(a, result.toState().toString());
+      await runForm(a, state, { session });
+      expect(ids(model.calls[2]?.request.input ?? [])).toEqual([false]);
+    });
+
     test('one that is switched off is not offered, and a call of it is not found [TOOL-HO8]', async () => {
       const model = new ScriptedModel([to('b')]);
       const b = new Agent({ name: 'B', model });
@@ -430,6 +458,69 @@ bothForms((runForm, form) => {
         expect(effects).toEqual(['t -']);
       },
     );
+  });
+});
+
+describe('both forms of a run with handoffs', () => {
+  const graph = (log: string[], model: ScriptedModel, options: object = {}): Agent => {
+    const tools = [effectTool('t', log), effectTool('g', log, { needsApproval: true })];
+    const c = new Agent({ name: 'C', model, tools });
+    const b = new Agent({ name: 'B', model, tools, handoffs: [c] });
+    const onHandoff = (): void => void log.push('callback');
+    return new Agent({ name: 'A', model, tools, handoffs: [handoff(b, { onHandoff, ...options }), c] });
+  };
+  const steps = (): ModelStep[] => [
+    toolCall('t'),
+    [reasoning('hm'), text('x'), toolCall('g'), to('b'), to('c')],
+    [text('y'), toolCall('t')],
+    [text('z'), to('c')],
+    'done',
+  ];
+
+  test.each<[string, object, RunOptions<never>]>([
+    ['nothing else', {}, {}],
+    ['nested history', {}, { nestHandoffHistory: true }],
+    ['a filter that drops items', { inputFilter: () => ({ newItems: [] }) }, {}],
+    ['a filter of the model`s view', { inputFilter: () => ({ inputItems: [], preHandoffItems: [] }) }, {}],
+    ['ids of reasoning left out', {}, { reasoningItemIdPolicy: 'omit', nestHandoffHistory: false }],
+  ])('with %s differ in nothing but events [RUN-001, 002, 003]', async (_, handoffOptions, options) => {
+    const { plain, streamed } = await symmetry({
+      setUp: ({ hooks, session, log }) => ({
+        agent: graph(log, new ScriptedModel(steps()), handoffOptions),
+        input: 'go',
+        options: { ...options, hooks, session: session('s') },
+      }),
+      goOn: async ({ result }, go, { hooks, session }) => {
+        const state = result?.toState() as RunState;
+        for (const item of state.interruptions) state.approve(item);
+        const agent = result?.newItems[0]?.agent as AnyAgent;
+        return await go(agent, state, { ...options, hooks, session: session('s') });
+      },
+    });
+    expect(plain.result?.finalOutput).toBe('done');
+    expect(plain.log.filter((line) => line.startsWith('handoff') || line === 'callback')).toEqual([
+      'callback',
+      'handoff A B',
+      'handoff B C',
+    ]);
+    expect(namesOf(streamed.events).filter((name) => name.startsWith('agent'))).toEqual([
+      'agent A',
+      'agent B',
+      'agent C',
+    ]);
+  });
+
+  test('a run that fails in a handoff, too [RUN-002]', async () => {
+    const { plain } = await symmetry({
+      setUp: ({ hooks, session, log }) => ({
+        agent: graph(log, new ScriptedModel([[text('x'), toolCall('t'), to('b')]]), {
+          inputFilter: () => 'nothing',
+        }),
+        input: 'go',
+        options: { hooks, session: session('s') },
+      }),
+    });
+    expect(plain.error).toBeInstanceOf(UserError);
   });
 });
 
