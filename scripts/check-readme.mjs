@@ -1,6 +1,7 @@
-// The code of the READMEs, copied as it stands into an empty project with the packed packages. Each ```ts block is a
+// The code of the READMEs and guides, copied as it stands into an empty project with the packed packages. Each ```ts block is a
 // file: it type-checks, with the compiler options that the README of core names, and runs. What it prints are its
-// `// → …` comments, one a line; a ```console block behind it shows commands and what they print instead.
+// `// → …` comments, one a line; a ```console block behind it shows commands and what they print instead, a ```mermaid
+// block all that it prints.
 // A hidden comment before a block says what is special: `<!-- check: types -->` (does not run), `<!-- check: goes on -->`
 // (a part of the file of the block before), `<!-- check: desk.ts -->` (its name). Needs the build.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -8,22 +9,31 @@ import { dirname, join } from 'node:path';
 import { root } from './bootstrap.mjs';
 import { EmptyProject } from './empty-project.mjs';
 
-const readmes = ['README.md', 'packages/core/README.md', 'packages/session-sqlite/README.md'];
+const readmes = ['README.md', 'packages/core/README.md', 'packages/session-sqlite/README.md', 'docs/agents.md'];
 
 /** The files of a README's code, and what each must print. */
 function filesOf(readme) {
   const text = readFileSync(join(root, readme), 'utf8');
   const files = [];
   for (const [, mark, language, code] of text.matchAll(
-    /(?:^<!-- check: (.+) -->\n+)?^```(ts|console)\n([^]*?)^```$/gm,
+    /(?:^<!-- check: (.+) -->\n+)?^```(ts|console|mermaid)\n([^]*?)^```$/gm,
   )) {
     const last = files.at(-1);
     if (language === 'console') last.commands = code;
+    else if (language === 'mermaid') last.drawing = code;
     else if (mark === 'goes on') last.code += code;
     else {
       const name = mark?.endsWith('.ts') ? mark : `block-${files.length + 1}.ts`;
       // A folder for each README: what its programs keep is its own.
-      files.push({ readme, folder: dirname(readme), name, code, runs: mark !== 'types', commands: undefined });
+      files.push({
+        readme,
+        folder: dirname(readme),
+        name,
+        code,
+        runs: mark !== 'types',
+        commands: undefined,
+        drawing: undefined,
+      });
     }
   }
   return files;
@@ -44,6 +54,7 @@ function check(project, file) {
     }
   } else if (file.runs) {
     const output = project.run('node', [file.name], folder);
+    if (file.drawing !== undefined) compare(file, `node ${file.name}`, file.drawing, output);
     const lines = [...file.code.matchAll(/\/\/ → (.*)$/gm)].map(([, line]) => line);
     if (lines.length > 0) compare(file, `node ${file.name}`, lines.join('\n'), output);
   }
@@ -70,7 +81,7 @@ try {
   const tsc = join(root, 'node_modules/typescript/bin/tsc');
   project.run('node', [tsc, '-p', '.', '--noEmit', '--preserveSymlinks']);
   for (const file of files) check(project, file);
-  console.log(`${files.length} programs of ${readmes.length} READMEs`);
+  console.log(`${files.length} programs of ${readmes.length} READMEs and guides`);
 } catch (error) {
   console.error(error.message);
   process.exitCode = 1;
