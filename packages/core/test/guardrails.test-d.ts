@@ -1,3 +1,4 @@
+/* oxlint-disable no-new, vitest/expect-expect -- the compiler asserts */
 import { expectTypeOf, test } from 'vitest';
 import * as z from 'zod';
 import { Agent, run, tool } from '../src/index.ts';
@@ -53,7 +54,7 @@ test('a verdict is complete', () => {
   // @ts-expect-error no tripwireTriggered
   const _: InputGuardrail = { name: 'x', execute: () => ({}) };
   // @ts-expect-error a rejection has a message
-  const __: ToolInputGuardrail = { name: 'x', execute: () => ({ behavior: { type: 'reject_content' } }) };
+  const _tool: ToolInputGuardrail = { name: 'x', execute: () => ({ behavior: { type: 'reject_content' } }) };
 });
 
 test('guardrails of a tool need its context', () => {

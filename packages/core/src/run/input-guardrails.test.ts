@@ -331,6 +331,18 @@ bothForms((runForm, form) => {
       }
     });
 
+    it('that accept late are not asked again by the resume of a pause [RUN-901, STATE-205, STATE-211]', async () => {
+      const log: string[] = [];
+      const { open, opened } = gate();
+      const agent = desk([[call('t'), call('g', 'c2')], 'done'], [judge('slow', { after: opened, log })]);
+      const paused = await runForm(agent, 'Hi', { hooks: { onToolEnd: open } });
+      const state = await RunState.fromString(agent, paused.toState().toString());
+      expect(state.toJSON()['agents_ts']).not.toHaveProperty('input_unchecked');
+      state.approve(state.interruptions[0] as never);
+      expect((await runForm(agent, state)).finalOutput).toBe('done');
+      expect(log).toEqual(['slow asked', 'slow done']);
+    });
+
     it('a turn whose tools ran before the trip is not gone on with before they accept [STATE-139, RUN-305, STATE-336]', async () => {
       const effects: string[] = [];
       let trips = true;

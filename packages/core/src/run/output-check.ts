@@ -29,7 +29,7 @@ export interface OutputJudgement {
 /** Those of the agent and the run; `undefined` where there are none. */
 function outputGuardrails(agent: AnyAgent, env: RunEnv): readonly OutputGuardrail<never, never>[] | undefined {
   const own = agent.outputGuardrails;
-  const given = env.options.outputGuardrails as readonly OutputGuardrail<never>[] | undefined;
+  const given = env.options.outputGuardrails;
   if (given === undefined || given.length === 0) return own.length === 0 ? undefined : own;
   return [...own, ...given];
 }

@@ -67,7 +67,7 @@ bothForms((runForm, form) => {
         outputType: z.object({ n: z.number() }),
         outputGuardrails: [{ name: 'o', execute: (args) => (seen.push(args), { tripwireTriggered: false }) }],
       });
-      const result = await runForm(agent as never as Agent, 'Hi', {
+      const result = await runForm(agent as never, 'Hi', {
         context: 7,
         outputGuardrails: [judge('run', false, 'fine')],
       } as RunOptions);
@@ -376,9 +376,9 @@ bothForms((runForm, form) => {
         state.approve(state.interruptions[0] as never);
         const outcome = await runForm(agent, state, { session }).then(
           (result) => result.finalOutput,
-          (error: unknown) => error,
+          (error: unknown) => (error instanceof OutputGuardrailTripwireTriggered ? 'trip' : error),
         );
-        expect(outcome).toEqual(trips ? expect.any(OutputGuardrailTripwireTriggered) : 'secret');
+        expect(outcome).toBe(trips ? 'trip' : 'secret');
         expect(session.kinds).toBe('u fc fc fco fco');
         const outputs = session.items.flatMap((item) => (item as { output?: unknown }).output ?? []);
         expect(outputs).toEqual(trips ? [WITHHELD, WITHHELD] : ['secret', 'secret']);
