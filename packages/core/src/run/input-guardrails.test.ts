@@ -401,7 +401,9 @@ bothForms((runForm, form) => {
     });
 
     describe('and a tool that fails', () => {
-      const failing = (guardrail: InputGuardrail, session: PlainSession, effects: string[] = []) => {
+      const failing = (verdict: Parameters<typeof judge>[1], session: PlainSession, effects: string[] = []) => {
+        const { open, opened } = gate();
+        const guardrail = judge('g', { ...verdict, after: opened.then(() => later(30)) });
         const agent = new Agent({
           name: 'A',
           model: new ScriptedModel([[call('a', 'c1'), call('b', 'c2')]]),
@@ -410,6 +412,7 @@ bothForms((runForm, form) => {
             effectTool('b', effects, {
               failureErrorFunction: null,
               result: () => {
+                open();
                 throw new Error('B');
               },
             }),
@@ -421,7 +424,7 @@ bothForms((runForm, form) => {
 
       it('the finished part is kept when the input is accepted, though it takes a while [RUN#91, RUN-509]', async () => {
         const session = new PlainSession();
-        const error = await failing(judge('ok', { after: 30 }), session);
+        const error = await failing({}, session);
         expect(error).toMatchObject({ code: 'tool_call', toolName: 'b' });
         expect(kindsOf(getRunErrorDetails(error)?.newItems.map(({ rawItem }) => rawItem as object) ?? [])).toBe(
           'fc fco',
@@ -430,13 +433,13 @@ bothForms((runForm, form) => {
       });
 
       it.each<[string, Parameters<typeof judge>[1]]>([
-        ['trips', { trips: true, after: 30 }],
-        ['throws', { throws: new Error('late'), after: 30 }],
+        ['trips', { trips: true }],
+        ['throws', { throws: new Error('late') }],
       ])(
         'nothing is kept when a guardrail %s later; the failure stays [RUN#91, RUN-910, RUN-1422]',
         async (_, verdict) => {
           const session = new PlainSession();
-          const error = await failing(judge('no', verdict), session);
+          const error = await failing(verdict, session);
           expect(error).toMatchObject({ code: 'tool_call', toolName: 'b' });
           expect([getRunErrorDetails(error)?.newItems, session.kinds]).toEqual([[], 'u']);
         },
