@@ -428,6 +428,7 @@ describe('failing writes', () => {
     const error = await session.addItems([user('1'), cyclic]).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(SessionItemError);
     expect(error).toMatchObject({ code: 'session_item_invalid', index: 1, sessionId: 's' });
+    expect((error as Error).message).toContain('Item 1 of the batch');
     // Refused before the file was even made.
     expect(existsSync(path)).toBe(false);
     await session.addItems(users(1));

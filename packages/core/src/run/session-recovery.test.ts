@@ -329,6 +329,8 @@ describe('the last append fails', () => {
   ): Promise<void> {
     expect(state.status).toBe('unrecoverable');
     expect(state.toJSON()).toMatchObject({ terminal_unrecoverable: true });
+    // An output that the session does not have is none.
+    expect(state.currentStep?.type).not.toBe('next_step_final_output');
     expect(pendingOf(state)).toBeUndefined();
     const calls = model.calls.length;
     const touched: string[] = [];

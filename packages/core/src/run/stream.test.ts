@@ -103,6 +103,23 @@ describe('the order of events', () => {
     for (const { item, position } of announced) expect(second.newItems[position]).toBe(item);
   });
 
+  it('of a turn that was cut are not told again when it is resumed: its calls were announced [STATE-220, RUN-1306]', async () => {
+    const model = paced([text('one moment'), toolCall('g')], 'done');
+    const agent = freeAndGated(model);
+    const cut = runStreamed(agent, 'go', { onApproval: () => cut.cancel() });
+    const before = namesOf(await readAll(cut));
+    expect(before.slice(0, 4)).toEqual(['agent A', 'R', 'message_output_created', 'tool_called']);
+    const state = getRunErrorState(await rejection(cut.completed)) as RunState;
+    const resumed = runStreamed(agent, state);
+    expect(namesOf(await readAll(resumed))).toEqual(['agent A', 'tool_approval_requested']);
+    expect(resumed.newItems.map((item) => item.type)).toEqual([
+      'message_output_item',
+      'tool_call_item',
+      'tool_approval_item',
+    ]);
+    expect(model.calls).toHaveLength(1);
+  });
+
   it.each([[undefined], ['before'], ['half']] as const)(
     'of a resumed turn that ends the run are told when it is stored, and not when it could not be (fault: %s) [STATE-220, RUN-1306]',
     async (fault) => {
