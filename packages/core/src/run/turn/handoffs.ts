@@ -17,6 +17,7 @@ import { contextInternals } from '../../state/context.ts';
 import { readOnly } from '../../state/public-view.ts';
 import { spanMessages } from '../../tracing/messages.ts';
 import { callHooks } from '../hooks.ts';
+import { locateForwarded, nestHistory } from '../handoff-history.ts';
 import { forwardedOf, mergePatch, withForwarded } from '../handoff-patch.ts';
 
 /**
@@ -105,7 +106,7 @@ async function historyChange(
   const nests = handoff.nestHandoffHistory ?? options.nestHandoffHistory ?? false;
   if (filter === undefined && !nests) return undefined;
   const before = inputData(outputs, pass, env);
-  const patch: unknown = filter ? await env.control.race(filter(before)) : await nested(before, env);
+  const patch: unknown = filter ? await env.control.race(filter(before)) : nested(before, env);
   const where = filter ? `the input filter of handoff ${handoff.toolName}` : 'nested history';
   let after: HandoffInputData;
   try {
@@ -115,7 +116,7 @@ async function historyChange(
     span?.fail(spanMessages.handoffFilter, error);
     throw error;
   }
-  return { before, after, owned: await ownedIn(after, forwardedOf(patch as object), pass.record) };
+  return { before, after, owned: ownedIn(after, forwardedOf(patch as object), pass.record) };
 }
 
 /** Frozen lists of the items themselves; calls that waited are decided, and no part of the history. */
@@ -132,8 +133,7 @@ function inputData(outputs: readonly RunItem[], { record, start }: Pass, env: Ru
   });
 }
 
-async function nested(data: HandoffInputData, { options }: RunEnv): Promise<object> {
-  const { nestHistory } = await import('../handoff-history.ts');
+function nested(data: HandoffInputData, { options }: RunEnv): object {
   const { handoffHistoryMapper: mapper, handoffHistoryMarkers: markers } = options;
   const { patch, forwarded } = nestHistory(data, { mapper, markers });
   return withForwarded(patch, forwarded);
@@ -152,14 +152,13 @@ function checkNewHistory(
 }
 
 /** Items that stand in the input, for those that earlier handoffs and this one moved there (TOOL-HO36, HO37). */
-async function ownedIn(
+function ownedIn(
   { inputHistory }: HandoffInputData,
   moved: ReturnType<typeof forwardedOf>,
   record: StateRecord,
-): Promise<readonly OwnedItem[]> {
+): readonly OwnedItem[] {
   const earlier = record.ownedHistory;
   if (earlier.length + moved.length === 0) return earlier;
-  const { locateForwarded } = await import('../handoff-history.ts');
   const all = [...earlier.map((owned) => ({ ...owned, index: -1 })), ...moved];
   return locateForwarded(inputHistory, all).map(({ item, input }) => ({ item, input }));
 }

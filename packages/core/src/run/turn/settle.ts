@@ -4,6 +4,7 @@ import type { Step } from '../../state/record.ts';
 import type { RunEnv } from '../env.ts';
 import { findTool } from './classify.ts';
 import type { ToolTable } from './classify.ts';
+import type { takeHandoff } from './handoffs.ts';
 import type { Failure, HandledEnd } from './handlers.ts';
 import type { Pass } from './pass.ts';
 import { outputSpanError } from '../../agent/output.ts';
@@ -22,6 +23,9 @@ export interface Settled {
   readonly by?: 'model' | 'tools';
 }
 
+/** Loaded with the first handoff of a process; resolving a module anew each time costs more than a turn. */
+let handoffs: Promise<{ readonly takeHandoff: typeof takeHandoff }> | undefined;
+
 const runAgain: Settled = { step: { type: 'run_again' } };
 
 /**
@@ -35,8 +39,8 @@ export async function settle(pass: Pass, tools: ToolTable, output: ResolvedOutpu
       step: { type: 'interruption', interruptions: waiting, responseAccepted: false, llmEndHooksStarted: true },
     };
   if (pass.handoffs.length > 0) {
-    const { takeHandoff } = await import('./handoffs.ts');
-    return { step: await takeHandoff(pass, env) };
+    handoffs ??= import('./handoffs.ts');
+    return { step: await (await handoffs).takeHandoff(pass, env) };
   }
   const functionCalls = pass.processed.newItems.some(
     (item) =>
