@@ -259,6 +259,33 @@ bothForms((runForm, form) => {
       expect((await runForm(agent, approve(restored))).finalOutput).toBe('done');
     });
 
+    it('without guardrails an unknown response goes on; a pass of it that fails behind an output can never be repeated [STATE-336, STATE-218, RUN-1613]', async () => {
+      const bare = new Agent({
+        name: 'A',
+        model: new ScriptedModel([call('t', 'c0'), call('g', 'c1'), 'done']),
+        tools: [effectTool('t', []), effectTool('g', [], { needsApproval: true })],
+      });
+      const json = JSON.parse((await runForm(bare, 'Hi')).toState().toString()) as { [key: string]: unknown };
+      const { current_response_generated_item_ownership: _, ...unknown } = json;
+      const failing: RunOptions = {
+        hooks: {
+          onToolEnd: () => {
+            throw new Error('hook');
+          },
+        },
+      };
+      for (const [state, status] of [
+        [unknown, 'unrecoverable'],
+        [json, 'interrupted'],
+      ] as const) {
+        const restored = approve(await RunState.fromJSON(bare, state));
+        const left = getRunErrorState(await rejection(runForm(bare, restored, failing)));
+        expect(left?.status).toBe(status);
+      }
+      const done = await runForm(bare, approve(await RunState.fromJSON(bare, unknown)));
+      expect([done.finalOutput, done.toState().status]).toEqual(['done', 'completed']);
+    });
+
     it('whose items are in the session already is refused with a tool that may end the run; without the session it goes on [STATE-218, RUN-929]', async () => {
       const session = new PlainSession();
       const bare = new Agent({

@@ -19,16 +19,7 @@ export class InputCheck {
   /** The turn has failed already: what comes from now on replaces nothing. */
   #late = false;
 
-  /** `undefined`: nobody asked for any. */
-  static of(record: StateRecord, env: RunEnv): InputCheck | undefined {
-    const own = record.currentAgent.inputGuardrails;
-    const given = env.options.inputGuardrails;
-    return own.length > 0 || (given !== undefined && given.length > 0)
-      ? new InputCheck(record, env, given === undefined ? own : [...own, ...given])
-      : undefined;
-  }
-
-  private constructor(record: StateRecord, env: RunEnv, guardrails: readonly InputGuardrail<never>[]) {
+  constructor(record: StateRecord, env: RunEnv, guardrails: readonly InputGuardrail<never>[]) {
     // What was pushed to the agent's list later has not been checked yet.
     checkGuardrails(guardrails, 'inputGuardrails', `agent ${record.currentAgent.name}`);
     this.#record = record;

@@ -477,6 +477,16 @@ bothForms((runForm, form) => {
       expect(spans.every((span) => (span.toJSON() as { ended_at?: unknown }).ended_at)).toBe(true);
     });
 
+    it('a run with guardrails has one span without a parent [IL-114]', async () => {
+      const recorder = new InMemoryTraceProcessor();
+      setTraceProcessors([recorder]);
+      await runForm(desk([call(), 'done'], [judge('a'), judge('b', { blocking: true })]), 'Hi', {
+        outputGuardrails: [judge('o') as never],
+      });
+      expect(recorder.spans.filter(({ parentId }) => !parentId).map(({ type }) => type)).toEqual(['task']);
+      expect(recorder.traces).toHaveLength(1);
+    });
+
     it('one that throws says so on its span, without words where they may not show [TRACE-T11]', async () => {
       const recorder = new InMemoryTraceProcessor();
       setTraceProcessors([recorder]);

@@ -328,6 +328,7 @@ bothForms((runForm, form) => {
         '- last agent: A',
         '- final output: hi (string)',
         '- 3 new item(s), 2 raw response(s), 0 interruption(s)',
+        '- 0 input and 0 output guardrail result(s)',
       ]);
       expect(await named('{"n":1}', z.object({ n: z.number() }))).toContain('- final output: {"n":1} (object)');
       const paused = String(await runForm(scriptedDesk(toolCall('g')).agent, 'go'));
@@ -355,6 +356,7 @@ describe('a stream', () => {
       '- last agent: A',
       '- final output: none',
       '- 0 new item(s), 0 raw response(s), 0 interruption(s)',
+      '- 0 input and 0 output guardrail result(s)',
       '- turn 0 of any number, not complete',
     ]);
     await stream.completed;

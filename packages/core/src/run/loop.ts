@@ -7,10 +7,10 @@ import { MaxTurnsExceededError, UserError } from '../base/errors.ts';
 import { resolveOutput } from '../agent/output.ts';
 import { goesOn } from '../state/next-step.ts';
 import { callHooks } from './hooks.ts';
-import { withholdsTurns } from './output-check.ts';
 import { forkRecord } from './fork.ts';
-import { InputCheck } from './input-check.ts';
-import { acceptHandled, acceptOutput } from './turn/accept.ts';
+import { inputGuardrails, outputGuardrails, withholdsTurns } from './guarded.ts';
+import type { InputCheck } from './input-check.ts';
+import type { FinalTurn } from './turn/accept.ts';
 import { callForTurn } from './turn/call.ts';
 import { reclassify } from './turn/classify.ts';
 import type { ToolTable } from './turn/classify.ts';
@@ -80,7 +80,10 @@ async function endAtLimit(record: StateRecord, env: RunEnv): Promise<StateRecord
   const { output, message } = handled;
   await endHooks(record, output, env);
   await env.session?.writeInput();
-  await acceptHandled(output, message, record, env);
+  if (outputGuardrails(record.currentAgent, env)) {
+    const { acceptHandled } = await import('./turn/accept.ts');
+    await acceptHandled(output, message, record, env);
+  }
   if (record.pendingWrite?.held) record.pendingWrite = undefined;
   if (message) await writeMessage(message, record, env);
   record.step = { type: 'final_output', output };
@@ -115,11 +118,10 @@ async function endHooks(record: StateRecord, output: unknown, env: RunEnv): Prom
 /** Steps 4 to 24 of a turn (RUN-401). A turn whose request never left is not counted. */
 async function freshTurn(record: StateRecord, env: RunEnv): Promise<Decided> {
   let asked = false;
-  // Nothing of the run was accepted yet: this is its first turn, or that once more.
-  const check = record.modelResponses.length === 0 ? InputCheck.of(record, env) : undefined;
-  env.inputCheck = check;
   try {
-    if (check) await check.block();
+    // Nothing of the run was accepted yet: this is its first turn, or that once more.
+    if (record.modelResponses.length === 0) env.inputCheck = await inputCheck(record, env);
+    await env.inputCheck?.block();
     const prepared = await prepareCall(record, env);
     env.control.throwIfAborted();
     asked = true;
@@ -128,7 +130,7 @@ async function freshTurn(record: StateRecord, env: RunEnv): Promise<Decided> {
     return await freshPass(record, response, received, prepared.table, env);
   } catch (error) {
     if (!asked) record.currentTurn -= 1;
-    throw check ? await check.end(error) : error;
+    throw env.inputCheck ? await env.inputCheck.end(error) : error;
   } finally {
     env.inputCheck = undefined;
   }
@@ -201,9 +203,17 @@ async function resume(record: StateRecord, env: RunEnv): Promise<Decided> {
   return decided;
 }
 
+/** `undefined`: nobody asked for input guardrails. */
+async function inputCheck(record: StateRecord, env: RunEnv): Promise<InputCheck | undefined> {
+  const guardrails = inputGuardrails(record.currentAgent, env);
+  if (guardrails === undefined) return undefined;
+  const { InputCheck: Check } = await import('./input-check.ts');
+  return new Check(record, env, guardrails);
+}
+
 /** The input guardrails of a first turn that was cut before they had accepted (STATE-139). @throws what they fail with */
 async function checkInput(record: StateRecord, env: RunEnv): Promise<void> {
-  const check = InputCheck.of(record, env);
+  const check = await inputCheck(record, env);
   try {
     await check?.all();
   } catch (error) {
@@ -243,12 +253,13 @@ async function finishTurn({ step, pass, message, by }: Decided, env: RunEnv): Pr
   const { record } = pass;
   const final = step.type === 'final_output';
   // Of a resumed turn nothing is told before the verdict.
-  if (final && !pass.fresh) await acceptOutput({ step, pass, message, by }, env);
+  const guarded = final && outputGuardrails(pass.agent, env) !== undefined;
+  if (guarded && !pass.fresh) await acceptOutput({ step, pass, message, by }, env);
   record.step = final ? { type: 'none' } : step;
   if (step.type === 'handoff') beginHandover(step.newAgent, record, env);
   const publication = publish(pass);
   if (pass.fresh || !final) publication.announce(env);
-  if (final && pass.fresh) await acceptOutput({ step, pass, message, by }, env);
+  if (guarded && pass.fresh) await acceptOutput({ step, pass, message, by }, env);
   record.privateResults = undefined;
   record.unrecoverable = final && env.session !== undefined;
   await storeTurn(message ? [...publication.items, message] : publication.items, pass, final, env);
@@ -259,6 +270,11 @@ async function finishTurn({ step, pass, message, by }: Decided, env: RunEnv): Pr
   if (message) publishMessage(message, record, env);
   if (step.type === 'handoff') endHandover(step.newAgent, env);
   return record;
+}
+
+async function acceptOutput(turn: FinalTurn, env: RunEnv): Promise<void> {
+  const accept = await import('./turn/accept.ts');
+  await accept.acceptOutput(turn, env);
 }
 
 /** From here on the state goes on with the new agent, also when the session cannot be written. */

@@ -4,6 +4,7 @@ import type { ModelResponse } from '../models/model.ts';
 import type { RunEnv } from './env.ts';
 import { checkGuardrails } from '../agent/guardrail.ts';
 import { OutputGuardrailTripwireTriggered } from '../base/errors.ts';
+import { outputGuardrails } from './guarded.ts';
 import { Guardrails } from './guardrails.ts';
 
 /** What is to be judged: the final output, and the response that gave it, if a model did. */
@@ -24,22 +25,6 @@ export interface OutputJudgement {
   readonly verdict: OutputVerdict;
   /** Of the guardrails that gave one, in order of completion. */
   readonly results: readonly OutputGuardrailResult[];
-}
-
-/** Those of the agent and the run; `undefined` where there are none. */
-function outputGuardrails(agent: AnyAgent, env: RunEnv): readonly OutputGuardrail<never, never>[] | undefined {
-  const own = agent.outputGuardrails;
-  const given = env.options.outputGuardrails;
-  if (given === undefined || given.length === 0) return own.length === 0 ? undefined : own;
-  return [...own, ...given];
-}
-
-/**
- * Whether a tool's output of this agent may become a final output that guardrails judge: until then no session gets the
- * turn's items (STATE-127).
- */
-export function withholdsTurns(agent: AnyAgent, env: RunEnv): boolean {
-  return agent.toolUseBehavior !== 'run_llm_again' && outputGuardrails(agent, env) !== undefined;
 }
 
 /** Asks all at once. `undefined`: there are none. @throws RunAbortedError; what they say later counts for nothing */

@@ -186,6 +186,7 @@ export abstract class ResultView {
       `last agent: ${this.lastAgent.name}`,
       `final output: ${shownOutput(this.finalOutput)}`,
       `${this.newItems.length} new item(s), ${this.rawResponses.length} raw response(s), ${this.interruptions.length} interruption(s)`,
+      `${this.inputGuardrailResults.length} input and ${this.outputGuardrailResults.length} output guardrail result(s)`,
     ];
   }
 }

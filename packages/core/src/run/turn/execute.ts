@@ -22,7 +22,6 @@ import { callSharedHooks } from '../hooks.ts';
 import { Batch } from './batch.ts';
 import { gate } from './gate.ts';
 import { Places } from './places.ts';
-import { guardInput, guardOutput } from './tool-guardrails.ts';
 import type { ToolVerdict } from './tool-guardrails.ts';
 import { notFoundText, rejectionText, exceptionText } from './texts.ts';
 
@@ -169,6 +168,7 @@ class CallRun {
     const { inputGuardrails, outputGuardrails } = toolInternals(tool);
     this.#markExecuted();
     if (inputGuardrails) {
+      const { guardInput } = await import('./tool-guardrails.ts');
       const verdict = await guardInput(inputGuardrails, { context, agent }, this.#noted().input);
       if (this.#batch.closed || this.#batch.stopping) return;
       if (verdict.rejected) return await this.#commitAnswer(tool, verdict.message, span);
@@ -188,6 +188,7 @@ class CallRun {
     let output = await this.#answer(done, span);
     if (this.#batch.closed) return;
     if (outputGuardrails) {
+      const { guardOutput } = await import('./tool-guardrails.ts');
       const verdict = await guardOutput(outputGuardrails, { context, agent, output }, this.#noted().output);
       if (this.#batch.closed) return;
       if (verdict.rejected) output = verdict.message;
@@ -217,10 +218,15 @@ class CallRun {
   ): (() => Promise<ToolVerdict>) | undefined {
     if (this.#env.options.toolExecution?.preApprovalToolInputGuardrails !== true) return undefined;
     const guardrails = tool && toolInternals(tool).inputGuardrails;
-    return (
-      guardrails &&
-      (() => guardInput(guardrails, { context: this.#context(span), agent: this.#pass.agent }, this.#noted().input))
-    );
+    if (guardrails === undefined) return undefined;
+    return async () => {
+      const { guardInput } = await import('./tool-guardrails.ts');
+      return await guardInput(
+        guardrails,
+        { context: this.#context(span), agent: this.#pass.agent },
+        this.#noted().input,
+      );
+    };
   }
 
   #noted(): CallVerdicts {

@@ -5,7 +5,7 @@ import type { MessageOutputItem } from '../../items/items.ts';
 import type { StateRecord } from '../../state/record.ts';
 import { getLogger } from '../../base/logger.ts';
 import { itemEvent } from '../events.ts';
-import { withholdsTurns } from '../output-check.ts';
+import { withholdsTurns } from '../guarded.ts';
 
 /** Announces items in order; `position` is where the first of them stands, or will stand, in `newItems`. */
 export function announce(items: readonly RunItem[], position: number, env: RunEnv): void {

@@ -1,7 +1,7 @@
 import type { RunItem } from '../../items/items.ts';
 import type { RunEnv } from '../env.ts';
 import type { Pass } from './pass.ts';
-import { withholdsTurns } from '../output-check.ts';
+import { withholdsTurns } from '../guarded.ts';
 
 /**
  * Stores what a turn adds to the history. What waits while an output guardrail may yet withhold a tool's output is held in
