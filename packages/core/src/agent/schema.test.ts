@@ -54,6 +54,9 @@ describe('JSON Schema of a Standard Schema', () => {
     const remedy = /gives no JSON Schema\. Use zod 4\.2 .*toJSONSchema.*toStandardJsonSchema.*jsonSchema\(/;
     expect(() => toJsonSchema(zm.object({ a: zm.string() }) as never)).toThrow(remedy);
     expect(() => toJsonSchema(v.object({ a: v.string() }) as never)).toThrow(remedy);
+    const { '~standard': standard } = z.object({ a: z.string() });
+    for (const json of [undefined, {}, { input: {} }, 'x'])
+      expect(() => toJsonSchema({ '~standard': { ...standard, jsonSchema: json } } as never)).toThrow(remedy);
     expect(() => toJsonSchema({ type: 'object' } as never)).toThrow('takes a Standard Schema');
   });
 

@@ -106,7 +106,7 @@ describe('the order of events', () => {
   it('of a turn that was cut are not told again when it is resumed: its calls were announced [STATE-220, RUN-1306]', async () => {
     const model = paced([text('one moment'), toolCall('g')], 'done');
     const agent = freeAndGated(model);
-    const cut = runStreamed(agent, 'go', { onApproval: () => cut.cancel() });
+    const cut = runStreamed(agent, 'go', { onApproval: (): undefined => void cut.cancel() });
     const before = namesOf(await readAll(cut));
     expect(before.slice(0, 4)).toEqual(['agent A', 'R', 'message_output_created', 'tool_called']);
     const state = getRunErrorState(await rejection(cut.completed)) as RunState;

@@ -168,6 +168,26 @@ describe('FakeOpenAI', () => {
       'input',
     ],
     ['reasoning without what follows it', { input: [{ type: 'reasoning', id: 'rs_1', summary: [] }, user] }, 'input'],
+    [
+      'reasoning before a system message',
+      {
+        input: [
+          { type: 'reasoning', id: 'rs_1', summary: [] },
+          { role: 'system', content: 'x' },
+        ],
+      },
+      'input',
+    ],
+    [
+      'reasoning before a developer message',
+      {
+        input: [
+          { type: 'reasoning', id: 'rs_1', summary: [] },
+          { role: 'developer', content: 'x' },
+        ],
+      },
+      'input',
+    ],
     ['a tool choice without tools', { tool_choice: 'required' }, 'tool_choice'],
     [
       'a tool choice of no tool',

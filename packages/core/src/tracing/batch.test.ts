@@ -1,4 +1,6 @@
 import { spawn } from 'node:child_process';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { configureLogging } from '../base/logger.ts';
 import { resetAll } from '../base/reset.ts';
@@ -304,6 +306,23 @@ it.for(traceProcessorContract(() => new BatchTraceProcessor({ export: async () =
     await expect(contractCase.run()).resolves.toBeUndefined();
   },
 );
+
+it('keeps nothing of what was exported, the last batch included [TRACE-B12]', async () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const seen: WeakRef<object>[] = [];
+  addTraceProcessor(new BatchTraceProcessor({ export: async () => {} }));
+  for (let batch = 0; batch < 3; batch += 1) {
+    withTrace('t', (trace) => {
+      withSpan({ type: 'custom', name: 'x' }, (span) => void seen.push(new WeakRef(trace), new WeakRef(span)));
+    });
+    await flushTraces();
+  }
+  // References live until their task ends.
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  collect();
+  expect(seen.filter((reference) => reference.deref() !== undefined)).toEqual([]);
+});
 
 /** Runs a program in a process of its own. */
 async function processOf(program: string): Promise<{ code: number | null; output: string }> {
