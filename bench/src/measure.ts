@@ -1,5 +1,5 @@
 // A process that measures: `node measure.ts <peer> <seconds> <1/size> <measurement> …` prints the figures of each as JSON.
-import { cpuMs, msPerRun } from './clock.ts';
+import { cpuMs, msPerRun, msPerRunOfEach } from './clock.ts';
 import { runsAtOnce } from './concurrent.ts';
 import { footprint } from './footprint.ts';
 import type { MeasurementName } from './rows.ts';
@@ -20,9 +20,8 @@ async function measure(measurement: MeasurementName): Promise<number[]> {
     case 'tool-call':
       return [(await msOf({ turns: 1, calls: 1 })) * 1000];
     case 'tool-call-traced': {
-      // One right after the other: what else the machine does changes from minute to minute.
-      const untraced = await msOf({ turns: 1, calls: 1 });
-      const traced = await msOf({ turns: 1, calls: 1, traced: true });
+      const runs = [await scripted({ turns: 1, calls: 1 }), await scripted({ turns: 1, calls: 1, traced: true })];
+      const [untraced = Number.NaN, traced = Number.NaN] = await msPerRunOfEach(runs, ms);
       return [traced * 1000, traced / untraced];
     }
     case 'turns-50':

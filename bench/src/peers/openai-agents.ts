@@ -55,10 +55,12 @@ setTraceProcessors([dropping]);
 
 export const peer: Peer = {
   scripted(script) {
-    setTracingDisabled(script.traced !== true);
     const agent = new Agent({ ...agentOptions, model: scriptedModel(script), tools: [tool(toolOptions)] });
     const maxTurns = script.turns + 1;
-    return async () => (await run(agent, question, { maxTurns })).finalOutput ?? '';
+    return async () => {
+      setTracingDisabled(script.traced !== true);
+      return (await run(agent, question, { maxTurns })).finalOutput ?? '';
+    };
   },
   streamed(pieces) {
     setTracingDisabled(true);
