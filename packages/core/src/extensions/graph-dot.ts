@@ -34,14 +34,12 @@ export function dotText({ nodes, edges }: Graph): string {
 /** The label itself, where no other node has it. */
 function idsOf(nodes: readonly GraphNode[]): ReadonlyMap<GraphNode, string> {
   const ids = new Map<GraphNode, string>();
-  const labels = new Set(nodes.map(plain));
   const taken = new Set<string>();
   const counts = new Map<string, number>();
   for (const node of nodes) {
-    const own = plain(node);
-    let id = own;
+    let id = plain(node);
     const kind = node.kind === 'tool' ? 'tool' : 'agent';
-    while (taken.has(id) || (id !== own && labels.has(id))) {
+    while (taken.has(id)) {
       const count = (counts.get(kind) ?? 0) + 1;
       counts.set(kind, count);
       id = `__agents_graph_${kind}_${count}__`;

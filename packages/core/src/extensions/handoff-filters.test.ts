@@ -169,6 +169,8 @@ describe('keepLastMessages', () => {
     ];
     const patch = await filtered(keepLastMessages(1), { preHandoffItems: pre });
     expect(patch.preHandoffItems).toEqual([pre[3], pre[4], pre[6], pre[7]]);
+    const thought = { preHandoffItems: [said('a'), reasoning('r')] };
+    expect((await filtered(keepLastMessages(0), thought)).preHandoffItems).toEqual([]);
   });
 
   it.each([-1, 1.5, Number.NaN, '3', undefined])('takes no count of %s [TOOL-HO26]', (count) => {

@@ -223,6 +223,9 @@ describe('what a tool search loaded', () => {
 
   it('says less and means the same: names, types, required and enums stay [TOOL-T6]', async () => {
     expect(await old(found([tool]), { previewChars: 20 })).toEqual(found([short]));
+    // With its dots it would not be shorter.
+    const barely = { ...short, description: 'd'.repeat(23) };
+    expect(await old(found([{ ...barely, parameters }]), { previewChars: 20 })).toEqual(found([barely]));
     const namespace = { type: 'namespace', name: 'n', description: 'n'.repeat(24), tools: [tool, null] };
     expect(await old(found([namespace]), { previewChars: 20 })).toEqual(
       found([{ ...namespace, description: `${'n'.repeat(20)}...`, tools: [short, null] }]),

@@ -388,6 +388,19 @@ describe('summaries of earlier handoffs', () => {
     expect(reread(...lines)).toEqual(expected.length === 0 ? ['(no previous turns recorded)'] : numbered);
   });
 
+  it('give messages with content, if only an empty one [TOOL-HO32]', () => {
+    let seen: unknown[] = [];
+    const history = [summary('1. {"role":"user"}', '2. user', '3. {"role":"user","content":null}', '4. {"type":"x"}')];
+    nestHistory(data({ history }), {
+      mapper: (transcript) => {
+        seen = transcript;
+        return [];
+      },
+    });
+    const empty = { role: 'user', content: '' };
+    expect(seen).toEqual([empty, empty, empty, { type: 'x' }]);
+  });
+
   it('number their records anew, in the order in which they stand [TOOL-HO33]', () => {
     expect(reread('7. user: b', '3. user: a')).toEqual(['1. user: b', '2. user: a']);
     expect(nested({ history: [summary('1. user: a'), { role: 'user', content: 'b' }, summary('1. user: c')] })).toEqual(
@@ -510,5 +523,7 @@ describe('where forwarded items stand', () => {
     const twice = nestHistory(data({ items: [said('a'), said('a')] }));
     expect(locateForwarded(structuredClone(twice.patch.inputHistory), twice.forwarded)).toEqual([]);
     expect(locateForwarded(twice.patch.inputHistory, twice.forwarded)).toHaveLength(2);
+    // Of two equal ones a single copy is left: it may be either.
+    expect(locateForwarded(structuredClone(twice.patch.inputHistory.slice(0, 2)), twice.forwarded)).toEqual([]);
   });
 });

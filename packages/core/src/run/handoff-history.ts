@@ -277,10 +277,8 @@ function copiesOf(
   inputHistory: readonly AgentInputItem[],
   forwarded: readonly ForwardedItem[],
 ): Map<ForwardedItem, number> {
-  const known = new Set(forwarded.map(({ input }) => input));
   const places = new Map<string, number[]>();
   for (const [index, input] of inputHistory.entries()) {
-    if (known.has(input)) continue;
     const digest = itemDigest(input, 'normalized');
     places.set(digest, [...(places.get(digest) ?? []), index]);
   }
