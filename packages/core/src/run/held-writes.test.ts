@@ -13,7 +13,7 @@ import {
 import type { FunctionTool, OutputGuardrail, RunOptions, ToolUseBehavior } from '../index.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { bothForms } from '../testing/forms.ts';
-import { ScriptedModel, toolCall } from '../testing/index.ts';
+import { reasoning, ScriptedModel, toolCall } from '../testing/index.ts';
 import type { ModelStep } from '../testing/index.ts';
 import { effectTool, kindsOf, PlainSession, readAll, rejection } from '../../test/run-kit.ts';
 
@@ -110,6 +110,19 @@ bothForms((runForm, form) => {
       },
     );
 
+    it('of a response that cannot be rebuilt goes as a whole when its output is blocked [STATE-325, RUN-923, RUN-927]', async () => {
+      const session = new PlainSession();
+      const agent = desk([[reasoning('think'), call('g', 'c1'), call('t', 'c2')]], {
+        behavior: 'stop_on_first_tool',
+        trips: true,
+      });
+      const state = await next(agent, (await runForm(agent, 'Hi', { session })).toState());
+      expect(await rejection(runForm(agent, approve(state), { session }))).toBeInstanceOf(
+        OutputGuardrailTripwireTriggered,
+      );
+      expect(session.kinds).toBe('u');
+    });
+
     it('grows while the run goes on without its session, and ends in the order of the calls [STATE#107, STATE-323, STATE-327]', async () => {
       const session = new PlainSession();
       const agent = desk([call('g', 'c1'), call('g', 'c2'), 'done']);
@@ -201,11 +214,11 @@ bothForms((runForm, form) => {
 
     it('one that was made without a session still owes the calls to the session of the resume [STATE-328]', async () => {
       const session = new PlainSession();
-      const agent = desk([call('g', 'c1'), 'done']);
+      const agent = desk([[call('g', 'c1'), call('t', 'c2')], 'done']);
       const state = await next(agent, (await runForm(agent, 'Hi')).toState());
       expect(owed(state)).toBeUndefined();
       await runForm(agent, approve(state), { session });
-      expect(session.kinds).toBe('fc fco m');
+      expect(session.kinds).toBe('fc fc fco fco m');
     });
 
     it('a claimed batch whose append fails is owed like any other, and settled before the model is asked [STATE-324, STATE-317]', async () => {
@@ -300,7 +313,7 @@ bothForms((runForm, form) => {
         code: 'resume_output_guardrail_boundary',
       });
       const done = await runForm(bare, state, { session: null, outputGuardrails });
-      expect(done.finalOutput).toBe('out');
+      expect([done.finalOutput, done.toState().toJSON()['current_turn_persisted_item_count']]).toEqual(['out', 0]);
     });
 
     it('a failing fresh turn whose output may yet be withheld keeps nothing in public [STATE#112, RUN#91, RUN-509]', async () => {

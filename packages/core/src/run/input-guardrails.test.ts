@@ -131,6 +131,12 @@ bothForms((runForm, form) => {
       expect(getRunErrorState(error)?.currentTurn).toBe(0);
     });
 
+    it('that trip at once keep the model from being asked [RUN-903]', async () => {
+      const agent = desk(['never'], [{ name: 'no', execute: () => ({ tripwireTriggered: true }) }]);
+      expect(await rejection(runForm(agent, 'Hi'))).toBeInstanceOf(InputGuardrailTripwireTriggered);
+      expect((agent.model as ScriptedModel).calls).toEqual([]);
+    });
+
     it('of the agent come first, then those of the run; blocking ones side by side before the others [RUN-206, RUN-902, RUN-401]', async () => {
       const log: string[] = [];
       const agent = desk(['done'], [judge('a1', { log, after: 5 }), judge('a2', { log, blocking: true, after: 5 })]);
@@ -147,7 +153,19 @@ bothForms((runForm, form) => {
       const effects: string[] = [];
       const log: string[] = [];
       const known = gate();
-      const agent = desk([call()], [judge('no', { trips: true, after: known.opened })], effects);
+      const policy = tool({
+        name: 'p',
+        needsApproval: () => {
+          effects.push('policy');
+          return false;
+        },
+        execute: () => 1,
+      });
+      const agent = desk(
+        [[call(), toolCall('p', {}, { callId: 'c2' })]],
+        [judge('no', { trips: true, after: known.opened })],
+        effects,
+      ).clone({ tools: [effectTool('t', effects), policy] });
       const error = await rejection(
         runForm(agent, 'Hi', {
           hooks: {
@@ -430,6 +448,32 @@ bothForms((runForm, form) => {
           'fc fco',
         );
         expect(session.kinds).toBe('u fc fco');
+      });
+
+      it('a trip while siblings are being stopped replaces nothing [RUN-910, RUN-1422]', async () => {
+        const { open, opened } = gate();
+        const slow = tool({
+          name: 'slow',
+          execute: async () => {
+            await later(60);
+            return 1;
+          },
+        });
+        const fails = tool({
+          name: 'b',
+          failureErrorFunction: null,
+          execute: () => {
+            open();
+            throw new Error('B');
+          },
+        });
+        const agent = new Agent({
+          name: 'A',
+          model: new ScriptedModel([[toolCall('slow', {}, { callId: 'c1' }), toolCall('b', {}, { callId: 'c2' })]]),
+          tools: [slow, fails],
+          inputGuardrails: [judge('no', { trips: true, after: opened.then(() => later(10)) })],
+        });
+        expect(await rejection(runForm(agent, 'Hi'))).toMatchObject({ code: 'tool_call', toolName: 'b' });
       });
 
       it.each<[string, Parameters<typeof judge>[1]]>([

@@ -421,6 +421,7 @@ describe('what a stream shows of a blocked tool output', () => {
       JSON.stringify([stream.newItems, stream.rawResponses, stream.toState(), stream.toInputList()]),
     ).not.toContain('secret');
     expect(stream.rawResponses.map(({ output }) => kindsOf(output))).toEqual(['fc']);
+    expect(stream.toState().toJSON()['last_processed_response']).toBeNull();
     expect(stream.toolOutputGuardrailResults).toEqual([
       { guardrail: { name: 'passes' }, output: { behavior: { type: 'allow' }, outputInfo: WITHHELD } },
       {

@@ -234,6 +234,42 @@ bothForms((runForm, form) => {
       },
     );
 
+    it('that raise show on the span of the call; the agent has no error of its own [TRACE-E1, TRACE-E2]', async () => {
+      const recorder = new InMemoryTraceProcessor();
+      setTraceProcessors([recorder]);
+      await rejection(runForm(desk([call()], guarded([], { inputGuardrails: [says('stop', raise)] })), 'Hi'));
+      const errorOf = (type: string) => recorder.spans.find((span) => span.type === type)?.error;
+      expect([errorOf('function')?.message, errorOf('turn'), errorOf('agent')]).toEqual([
+        'Error running tool',
+        undefined,
+        undefined,
+      ]);
+    });
+
+    it('that raise count before an ordinary failure of a sibling, though they come after it [TOOL-X8]', async () => {
+      const fails = guarded([], {
+        name: 'fails',
+        failureErrorFunction: null,
+        execute: () => {
+          throw new Error('ordinary');
+        },
+      });
+      const stops = guarded([], {
+        name: 'stops',
+        inputGuardrails: [
+          {
+            name: 'stop',
+            execute: async () => {
+              await new Promise((resolve) => setTimeout(resolve, 30));
+              return { behavior: raise };
+            },
+          },
+        ],
+      });
+      const error = await rejection(runForm(desk([[call('fails', 'c1'), call('stops', 'c2')]], fails, stops), 'Hi'));
+      expect(error).toBeInstanceOf(ToolInputGuardrailTripwireTriggered);
+    });
+
     it('that throw fail the run with that error, which no failure function sees [TOOL-G7]', async () => {
       const failure = new TypeError('broken guardrail');
       for (const field of ['inputGuardrails', 'outputGuardrails'] as const) {
