@@ -9,7 +9,11 @@ import { text, toolCall } from '../testing/builders.ts';
 import { ScriptedModel } from '../testing/scripted-model.ts';
 import type { ModelStep } from '../testing/script.ts';
 import { effectTool, kindsOf, logged, namesOf, PlainSession, readAll, rejection } from '../../test/run-kit.ts';
+import type { HandoffInputFilter } from '../agent/handoff.ts';
+import type { RunHooks } from '../agent/hooks.ts';
+import type { AgentInputItem, RunItem } from '../items/items.ts';
 import { runStreamed } from './run.ts';
+import type { RunOptions } from './options.ts';
 
 afterEach(() => resetAll());
 
@@ -274,6 +278,56 @@ bothForms((runForm, form) => {
       expect(state.currentAgent).toBe(b);
       expect(kindsOf(state.newItems.map(({ rawItem }) => rawItem as object))).toBe('fc fco');
       expect(error).not.toBeInstanceOf(AgentsError);
+    });
+
+    test.each<[string, object, RunOptions]>([
+      ['the callback', { onHandoff: () => new Promise(() => {}) }, {}],
+      ['the filter', { inputFilter: () => new Promise(() => {}) }, {}],
+      ['a hook', {}, { hooks: { onHandoff: () => new Promise(() => {}) } }],
+      ['`isEnabled`', { isEnabled: () => new Promise(() => {}) }, {}],
+    ])('%s that never settles ends with the signal [RUN-512, 1417, 1418]', async (_, handoffOptions, options) => {
+      const model = new ScriptedModel([toB()]);
+      const a = new Agent({
+        name: 'A',
+        model,
+        handoffs: [handoff(new Agent({ name: 'B', model }), handoffOptions)],
+      });
+      const controller = new AbortController();
+      setTimeout(() => controller.abort(), 20);
+      const error = await rejection(runForm(a, 'Hi', { ...options, signal: controller.signal }));
+      expect((error as Error).name).toBe('AbortError');
+      expect((error as AgentsError).state?.currentAgent).toBe(a);
+    });
+
+    test('a predicate of a handoff that fails fails the run before the model is asked [TOOL-HO8] [TOOL-A24]', async () => {
+      const failure = new Error('predicate');
+      const model = new ScriptedModel([]);
+      const isEnabled = (): boolean => {
+        throw failure;
+      };
+      const a = new Agent({ name: 'A', model, handoffs: [handoff(new Agent({ name: 'B' }), { isEnabled })] });
+      expect(await rejection(runForm(a, 'Hi'))).toBe(failure);
+      expect(model.calls).toEqual([]);
+    });
+
+    test('what a filter does later to the lists that it was given or gave reaches nothing', async () => {
+      const given: AgentInputItem[] = [{ role: 'user', content: 'instead' }];
+      let kept: RunItem[] = [];
+      const model = new ScriptedModel([[text('x'), toB()], toolCall('t'), 'done']);
+      const b = new Agent({ name: 'B', model, tools: [effectTool('t', [])] });
+      const inputFilter: HandoffInputFilter = ({ newItems }) => {
+        kept = newItems.slice(0, 1);
+        return { inputHistory: given, newItems: kept };
+      };
+      const a = new Agent({ name: 'A', model, handoffs: [handoff(b, { inputFilter })] });
+      const hooks: RunHooks = {
+        onAgentStart: (_, { name }) => {
+          if (name === 'B') [given.length, kept.length] = [0, 0];
+        },
+      };
+      const result = await runForm(a, 'Hi', { hooks });
+      expect(kindsOf(model.calls[2]?.request.input ?? [])).toBe('u m fc fco');
+      expect(kindsOf(result.toInputList())).toBe('u m fc fco m');
     });
 
     test('an abort while the callback runs: nothing of the handoff is there, and it is in doubt [RUN-1413, 1418]', async () => {
