@@ -141,6 +141,35 @@ bothForms((runForm, form) => {
       ]);
     });
 
+    it('of a turn that ended without the session is stored before the next model call [STATE-327, STATE-323]', async () => {
+      const session = new PlainSession();
+      let stored = '';
+      const agent = desk([
+        call('g', 'c1'),
+        new Error('down'),
+        () => {
+          stored = session.kinds;
+          return 'done';
+        },
+      ]);
+      const state = await next(agent, (await runForm(agent, 'Hi', { session })).toState());
+      const error = await rejection(runForm(agent, approve(state), { session: null }));
+      const left = await next(agent, getRunErrorState(error) as RunState);
+      expect([left.status, owed(left)?.held, kindsOf(owed(left)?.items ?? [])]).toEqual(['ready', true, 'fc fco']);
+      const done = await runForm(agent, left, { session });
+      expect([done.finalOutput, stored, session.kinds]).toEqual(['done', 'u fc fco', 'u fc fco m']);
+    });
+
+    it('grows under the policy that it began with [STATE-322, STATE-323]', async () => {
+      const session = new PlainSession();
+      const agent = desk([[reasoning('think'), call('g', 'c1'), call('g', 'c2')], 'done']);
+      const state = await next(agent, (await runForm(agent, 'Hi', { session })).toState());
+      state.approve(state.interruptions[0] as never);
+      const again = await runForm(agent, state, { session, reasoningItemIdPolicy: 'omit' });
+      const items = owed(again.toState())?.items ?? [];
+      expect([kindsOf(items), (items[0] as { id?: string }).id]).toEqual(['reasoning fc fc fco', expect.any(String)]);
+    });
+
     it('with another session it is refused; a run without one drops it at its end [STATE#108, STATE-326, STATE-327]', async () => {
       const session = new PlainSession();
       const effects: string[] = [];
