@@ -12,7 +12,7 @@ import {
   tool,
   UserError,
 } from '../index.ts';
-import type { ResponseOutputItem, ResponseStreamEvent, RunStreamEvent } from '../index.ts';
+import type { ResponseOutputItem, ResponseStreamEvent, RunResultStreaming, RunStreamEvent } from '../index.ts';
 import { reasoning, ScriptedModel, text, toolCall } from '../testing/index.ts';
 import {
   effectTool,
@@ -106,7 +106,10 @@ describe('the order of events', () => {
   it('of a turn that was cut are not told again when it is resumed: its calls were announced [STATE-220, RUN-1306]', async () => {
     const model = paced([text('one moment'), toolCall('g')], 'done');
     const agent = freeAndGated(model);
-    const cut = runStreamed(agent, 'go', { onApproval: (): undefined => void cut.cancel() });
+    const onApproval = (): undefined => {
+      cut.cancel();
+    };
+    const cut: RunResultStreaming = runStreamed(agent, 'go', { onApproval });
     const before = namesOf(await readAll(cut));
     expect(before.slice(0, 4)).toEqual(['agent A', 'R', 'message_output_created', 'tool_called']);
     const state = getRunErrorState(await rejection(cut.completed)) as RunState;
