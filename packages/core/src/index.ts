@@ -15,6 +15,7 @@ export type {
   ToolsToFinalOutputResult,
   ToolUseBehavior,
 } from './agent/agent.ts';
+export type { AgentToolOptions } from './agent/agent-tool.ts';
 export type {
   GuardrailFunctionOutput,
   InputGuardrail,
@@ -74,6 +75,7 @@ export type {
   BlockedMessageArgs,
   CallModelInputFilter,
   ModelInputData,
+  NestedRunOptions,
   RunInput,
   RunErrorHandler,
   RunErrorHandlerResult,
@@ -85,6 +87,8 @@ export type {
   ToolExecutionOptions,
 } from './run/options.ts';
 export type {
+  AgentToolInvocation,
+  AgentToolResult,
   CompletedRunResult,
   InterruptedRunResult,
   RunResult,

@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { Agent } from '../src/agent/agent.ts';
 import type { AnyAgent } from '../src/agent/agent.ts';
-import { internal } from '../src/base/brand.ts';
 
 export type Members = { [key: string]: unknown };
 
@@ -37,7 +36,7 @@ export function withHandoffs<A extends AnyAgent>(agent: A, ...targets: readonly 
 
 export function withAgentTools<A extends AnyAgent>(agent: A, ...targets: readonly AnyAgent[]): A {
   for (const target of targets)
-    (agent.tools as unknown[]).push({ name: `ask_${target.name}`, [internal]: { agent: target } });
+    agent.tools.push(target.asTool({ toolName: `ask_${target.name.toLowerCase()}` }));
   return agent;
 }
 

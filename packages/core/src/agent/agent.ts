@@ -3,7 +3,9 @@ import type { Handoff, HandoffTarget } from './handoff.ts';
 import type { AgentHooks } from './hooks.ts';
 import type { ResolvedOutput } from './output.ts';
 import type { DynamicPrompt, Prompt } from './prompt.ts';
-import type { FunctionTool, MaybePromise, OutputType, Tool } from './tool.ts';
+import type { AgentToolOptions } from './agent-tool.ts';
+import type { SchemaWithJson } from './schema.ts';
+import type { FunctionTool, MaybePromise, OutputType, Tool, ToolArgs, ToolParameters } from './tool.ts';
 import type { ToolCallOutputItem } from '../items/items.ts';
 import type { Model, ModelSettings } from '../models/model.ts';
 import type { RunContext } from '../state/context.ts';
@@ -11,6 +13,7 @@ import { brand, internal } from '../base/brand.ts';
 import { UserError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { checkOptions, kindOf } from '../base/options.ts';
+import { agentAsTool } from './agent-tool.ts';
 import { checkGuardrails } from './guardrail.ts';
 import { isHandoff } from './handoff-internals.ts';
 import { checkAgentHooks } from './hooks.ts';
@@ -98,6 +101,13 @@ export interface Agent<in C = unknown, out O = string> {
   clone<C2 = C, Own = O, const H extends readonly HandoffLike[] = readonly []>(
     overrides: Partial<AgentOptions<C2, Own, H>>,
   ): Agent<C & C2 & ContextsOf<H>, OwnOutput<Own> | OutputsOf<H>>;
+  /**
+   * This agent as a tool of another one; its pauses surface in the outer run. Arguments default to `{ input: string }`.
+   * @throws UserError for wrong options, and for names and schemas that models cannot be given
+   */
+  asTool<P extends ToolParameters = SchemaWithJson<unknown, { input: string }>>(
+    options?: AgentToolOptions<C, O, P>,
+  ): FunctionTool<C, ToolArgs<P>, string>;
 }
 
 /** Any agent, whatever it needs and gives. To run agents from a list, type the list: `Agent<My, unknown>[]`. */
@@ -239,6 +249,10 @@ class AgentImpl {
     const copy = new AgentImpl(options as unknown as AgentOptions<never, unknown>);
     if (copy.outputType === this.outputType) copy[internal].output = this[internal].output;
     return copy;
+  }
+
+  asTool(options?: AgentToolOptions<never, unknown, ToolParameters>): FunctionTool<never> {
+    return agentAsTool<never, unknown, ToolParameters>(this as unknown as AnyAgent, options);
   }
 }
 

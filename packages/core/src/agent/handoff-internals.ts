@@ -22,9 +22,14 @@ export function handoffInternals(handoff: Handoff<never>): HandoffInternals {
 
 /** Name of the tool that hands off to an agent of this name, as in the Python SDK, so that stored histories match. */
 export function derivedName(agentName: string): { readonly name: string; readonly replaced: boolean } {
+  const { name, replaced } = snakeName(agentName);
+  return { name: `transfer_to_${name}`, replaced };
+}
+
+/** The name of an agent as it can stand in the name of a tool. `replaced`: it lost more than white space. */
+export function snakeName(agentName: string): { readonly name: string; readonly replaced: boolean } {
   const plain = agentName.replaceAll(/\s/gu, '_');
-  const name = `transfer_to_${plain.replaceAll(/[^A-Za-z0-9_]/gu, '_')}`.toLowerCase();
-  return { name, replaced: /[^A-Za-z0-9_]/u.test(plain) };
+  return { name: plain.replaceAll(/[^A-Za-z0-9_]/gu, '_').toLowerCase(), replaced: /[^A-Za-z0-9_]/u.test(plain) };
 }
 
 /** Whether the model gave any input with a handoff. */

@@ -30,6 +30,8 @@ export interface InvokeOptions {
   readonly parsed?: ParsedArguments | undefined;
   /** Aborts the signal that `ctx` has. Default: the body gets a context whose signal follows that one. */
   readonly abort?: ((reason: unknown) => void) | undefined;
+  /** Runs in place of the tool's own body. */
+  readonly body?: ((args: unknown, ctx: ToolContext<never>) => Promise<unknown>) | undefined;
 }
 
 /** What a model reads of a failure unless somebody says otherwise: nothing of the exception. */
@@ -45,9 +47,10 @@ export async function invokeTool(
   tool: FunctionTool<never, never>,
   ctx: ToolContext<never>,
   argumentsJson: string,
-  { parsed, abort }: InvokeOptions = {},
+  { parsed, abort, body }: InvokeOptions = {},
 ): Promise<ToolInvocation> {
-  const internals = toolInternals(tool);
+  const own = toolInternals(tool);
+  const internals = body === undefined ? own : { ...own, execute: body };
   const { timeout } = internals;
   if (timeout === undefined) {
     const done = await attempt(internals, ctx, argumentsJson, parsed);

@@ -1,9 +1,11 @@
 import type { NeedsApproval } from '../state/decisions.ts';
 import type { ToolContext } from '../state/context.ts';
+import type { AgentTool } from './agent-tool.ts';
 import type { ParsedArguments } from './arguments.ts';
 import type { CustomDataExtractor } from './custom-data.ts';
 import type { ToolInputGuardrail, ToolOutputGuardrail } from './guardrail.ts';
 import type { ToolTimeout } from './timeout.ts';
+import type { JsonSchema } from './schema.ts';
 import type { FunctionTool, IsEnabled, ToolErrorFunction } from './tool.ts';
 import { internal } from '../base/brand.ts';
 import { UserError } from '../base/errors.ts';
@@ -26,6 +28,10 @@ export interface ToolInternals {
   readonly customDataExtractor: CustomDataExtractor<never> | undefined;
   /** `undefined`: no cap of its own. */
   readonly maxConcurrency: number | undefined;
+  /** The JSON Schema of its parameters as it was declared. */
+  readonly declared: JsonSchema;
+  /** Of a tool that is an agent: what its run needs. A call runs it in place of `execute`. */
+  readonly agentTool: AgentTool | undefined;
 }
 
 /** Whether a value was made by `tool`, of whichever copy of this package. @internal */

@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { AnyAgent } from './agent.ts';
+import type { AgentTool } from './agent-tool.ts';
 import type { CustomDataExtractor } from './custom-data.ts';
 import type { ToolInputGuardrail, ToolOutputGuardrail } from './guardrail.ts';
 import type { JsonSchema, SchemaWithJson } from './schema.ts';
@@ -143,7 +144,10 @@ export function toolFor<C>(): <P extends ToolParameters = undefined, R = unknown
 // ---- construction
 
 /** Options whatever their types are. */
-type Options = ToolOptions<undefined, never, unknown>;
+type Options = ToolOptions<undefined, never, unknown> & { readonly [behind]?: AgentTool };
+
+/** Passed beside the options by `asTool`; copies of the tool have it too. */
+const behind: unique symbol = Symbol('the agent behind the tool');
 
 const approvalKinds = kinds.either(kinds.boolean, kinds.function);
 
@@ -177,6 +181,16 @@ function make(options: Options): FunctionTool<never> {
   return new ToolImpl(options, toolName(options));
 }
 
+/** A tool whose calls are runs of an agent. @internal */
+export function makeAgentTool(options: Omit<Options, 'execute'>, agentTool: AgentTool): FunctionTool<never> {
+  const execute = (): never => {
+    throw new UserError(
+      `tool ${options.name}: a tool made by \`asTool\` runs its agent, which only a run can do. Give it to an agent, or run the agent itself.`,
+    );
+  };
+  return make({ ...options, execute, [behind]: agentTool });
+}
+
 function toolName({ name, execute }: Options): string {
   // `execute: () => …` is called `execute` by the language: nobody means that.
   const given: string = name ?? (execute.name === 'execute' ? '' : execute.name);
@@ -200,7 +214,7 @@ class ToolImpl implements FunctionTool<never> {
   readonly description: string;
   readonly paramsJsonSchema: JsonSchema;
   readonly strictJsonSchema: boolean;
-  readonly origin: ToolOrigin = Object.freeze({ type: 'function' });
+  readonly origin: ToolOrigin;
   readonly needsApproval: NeedsApproval<never, never>;
   readonly providerData: JsonObject | undefined;
   /** @internal */
@@ -228,6 +242,12 @@ class ToolImpl implements FunctionTool<never> {
     this.providerData =
       options.providerData && (freezeDeep(copySchema(options.providerData, `${where}: providerData`)) as JsonObject);
     this.#options = options;
+    const agentTool = options[behind];
+    this.origin = Object.freeze(
+      agentTool === undefined
+        ? { type: 'function' }
+        : { type: 'agent_as_tool', agentName: agentTool.agent.name, agentToolName: name },
+    );
     const internals: ToolInternals = {
       parse: (argumentsJson) => parseArguments(name, parameters, argumentsJson),
       execute,
@@ -239,6 +259,8 @@ class ToolImpl implements FunctionTool<never> {
       timeout: readTimeout(options),
       customDataExtractor: options.customDataExtractor,
       maxConcurrency: options.maxConcurrency,
+      declared: parameters.declared,
+      agentTool,
     };
     // Not enumerable: a log of the tool shows what it is, not how it works.
     Object.defineProperty(this, internal, { value: Object.freeze(internals) });
@@ -251,7 +273,7 @@ class ToolImpl implements FunctionTool<never> {
 
   copyWith(overrides: ToolOverrides<never, never>): FunctionTool<never> {
     checkOptions(overrides, overridable, `tool ${this.name}: copyWith`);
-    const options: Record<string, unknown> = { ...this.#options, name: this.name };
+    const options: Record<PropertyKey, unknown> = { ...this.#options, name: this.name };
     for (const [key, value] of Object.entries(overrides)) if (value !== undefined) options[key] = value;
     return new ToolImpl(options as unknown as Options, toolName(options as unknown as Options));
   }

@@ -11,6 +11,10 @@ const DATA: unique symbol = Symbol.for('@agents/core/run-data/1');
 interface AttachedData {
   readonly runData: RunErrorDetails | undefined;
   readonly state: RunState | undefined;
+  /** It never gets any data (RUN-1806). */
+  readonly withheld: boolean;
+  /** Of a run of an agent tool: the run around it adds the state that can be gone on from. */
+  readonly inner?: true;
 }
 
 /** Where the data comes from: values, or functions that make them when they are first asked for. */
@@ -36,12 +40,25 @@ export function getRunErrorState(error: unknown): RunState | undefined {
 export function attachData(error: unknown, source: RunDataSource, keep: boolean): boolean {
   if ((typeof error !== 'object' || error === null) && typeof error !== 'function') return false;
   try {
-    if (keep && attachedData(error) !== undefined) return true;
-    return Reflect.defineProperty(error, DATA, { value: lazily(source), configurable: true });
+    const known = keep ? attachedData(error) : undefined;
+    if (known !== undefined && known.inner === undefined) return true;
+    const whole = known === undefined ? source : { runData: () => known.runData, state: source.state };
+    return Reflect.defineProperty(error, DATA, { value: lazily(whole), configurable: true });
   } catch {
     // A proxy may refuse in its own way.
     return false;
   }
+}
+
+/** An error of a nested run keeps what it tells of that run, and gets the state of the run around it (RUN-1801, 1803). */
+export function keepInnerRunData(error: unknown): unknown {
+  const known = attachedData(error);
+  if (known !== undefined && !known.withheld)
+    Reflect.defineProperty(error as object, DATA, {
+      value: Object.create(known, { inner: { value: true } }),
+      configurable: true,
+    });
+  return error;
 }
 
 /** What was attached to the error itself. */
@@ -54,6 +71,7 @@ function lazily(source: RunDataSource): AttachedData {
   let runData = source.runData;
   let state = source.state;
   return {
+    withheld: runData === undefined && state === undefined,
     get runData() {
       if (typeof runData === 'function') runData = runData();
       return runData;

@@ -1,5 +1,10 @@
-import type { Model, ModelAttempt } from '../models/model.ts';
-import type { RunContext } from '../state/context.ts';
+import type { FunctionTool } from '../agent/tool.ts';
+import type { ResponseFunctionToolCall } from '../items/wire.ts';
+import type { Model, ModelAttempt, Usage } from '../models/model.ts';
+import type { RunContext, ToolContext } from '../state/context.ts';
+import type { ToolApprovalItem } from '../state/decisions.ts';
+import type { StateRecord } from '../state/record.ts';
+import type { Span, Trace } from '../tracing/types.ts';
 import type { SessionWriter } from '../sessions/persist.ts';
 import type { Control } from './control.ts';
 import type { RunStreamEvent } from './events.ts';
@@ -13,6 +18,38 @@ export type Effect =
   | { readonly kind: 'model'; readonly turn: number; readonly agentName: string }
   | { readonly kind: 'tool'; readonly toolName: string; readonly callId: string }
   | { readonly kind: 'session'; readonly operation: 'read' | 'append' };
+
+/** What the run of an agent tool has of the run around it. */
+export interface Nesting {
+  /** The span of the call, under which everything goes. */
+  readonly parent: Trace | Span;
+  /** Ids of the agent tools' calls around it, outermost first. */
+  readonly path: readonly string[];
+  /** What names the outermost run in idempotency keys. */
+  readonly runKey: string;
+  /** Structured arguments of the call. */
+  readonly toolInput: unknown;
+  readonly asked: Set<ToolApprovalItem> | undefined;
+  countUsage(usage: Usage): void;
+}
+
+/** One call of an agent tool. */
+export interface AgentToolCall {
+  readonly tool: FunctionTool<never>;
+  readonly call: ResponseFunctionToolCall;
+  /** As its schema gives them; of a call whose run goes on again nobody reads them. */
+  readonly args: unknown;
+  readonly context: ToolContext<never>;
+  /** Of the run that made the call. */
+  readonly record: StateRecord;
+  readonly env: RunEnv;
+}
+
+/** Gives the tool's output, or `paused`. @throws what the nested run failed with */
+export type RunAgentTool = (call: AgentToolCall) => Promise<unknown>;
+
+/** Stands for the output of a call whose nested run waits for decisions; the registry of the run has it. */
+export const paused: unique symbol = Symbol('paused');
 
 /**
  * What one segment has beside its record: where events go, how effects are done, how it is stopped. Nothing in here
@@ -33,6 +70,12 @@ export interface RunEnv {
   readonly models: Set<Model>;
   readonly owner: object;
   readonly attempt: ModelAttempt;
+  /** Of the run of an agent tool: what it has of the run around it. */
+  readonly nesting: Nesting | undefined;
+  /** Runs the agent behind a tool; the runner puts it here, since the loop that it drives is above. */
+  readonly nested: RunAgentTool | undefined;
+  /** Waiting calls of nested runs that `onApproval` was asked about in this segment already. */
+  asked: Set<ToolApprovalItem> | undefined;
   /** What the model sees, kept converted over the turns. */
   readonly modelInput: ModelInput;
   /** Input guardrails of the turn that goes on; absent where there are none, and behind the first turn. */
@@ -43,6 +86,8 @@ export interface RunEnv {
   deliverQueued: boolean;
   /** The setting `store` of the last request, for whoever compacts the session. */
   storeSetting: boolean | undefined;
+  /** Counts what a model call used, here and in the runs around. */
+  countUsage(usage: Usage): void;
   /** Key under which the provider keeps the prefix of the run's prompts. */
   cacheKey(): string;
   /** Warns at most once per run and key. */

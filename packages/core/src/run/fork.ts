@@ -1,6 +1,6 @@
 import type { StateRecord } from '../state/record.ts';
 import type { RunEnv } from './env.ts';
-import { copyResults, ownContext, separateContext } from '../state/copy.ts';
+import { copyAgentToolRuns, copyResults, ownContext, separateContext } from '../state/copy.ts';
 
 /**
  * The record for the turns after a resumed one. A state that the caller passed in advances with its interrupted turn and
@@ -19,6 +19,7 @@ export function forkRecord(record: StateRecord, env: RunEnv): StateRecord {
     inUse: false,
   });
   separateContext(record);
+  record.agentToolRuns = copyAgentToolRuns(record);
   env.session?.follow(fork);
   return fork;
 }

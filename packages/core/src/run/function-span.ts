@@ -53,6 +53,11 @@ export class FunctionSpan {
     addDetails(this.span, { approval: 'pending', outcome: 'interrupted' });
   }
 
+  /** The run behind the call waits for decisions. */
+  interrupted(): void {
+    addDetails(this.span, { outcome: 'interrupted' });
+  }
+
   approved(): void {
     addDetails(this.span, { approval: 'approved' });
   }

@@ -1,7 +1,8 @@
 import type { AnyAgent } from '../agent/agent.ts';
 import type { Model, ModelRequest } from '../models/model.ts';
 import type { RunOptions } from './options.ts';
-import { checkRunOptions, resolveRunOptions } from './options.ts';
+import { checkRunOptions } from '../agent/run-option-checks.ts';
+import { resolveRunOptions } from './options.ts';
 import { Segment } from './segment.ts';
 import { prepareCall } from './turn/prepare.ts';
 
@@ -22,7 +23,6 @@ export async function firstRequest(agent: AnyAgent, options: RunOptions<never>, 
     [],
     resolveRunOptions({
       ...options,
-      session: undefined,
       hooks: undefined,
       callModelInputFilter: undefined,
       modelProvider: { getModel: () => unasked },

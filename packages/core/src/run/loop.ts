@@ -5,6 +5,7 @@ import type { StateRecord, Step } from '../state/record.ts';
 import type { RunEnv } from './env.ts';
 import { MaxTurnsExceededError, UserError } from '../base/errors.ts';
 import { resolveOutput } from '../agent/output.ts';
+import { waitingItems } from '../state/agent-tool-runs.ts';
 import { goesOn } from '../state/next-step.ts';
 import { callHooks } from './hooks.ts';
 import { forkRecord } from './fork.ts';
@@ -17,7 +18,7 @@ import type { ToolTable } from './turn/classify.ts';
 import { executeCalls } from './turn/execute.ts';
 import { askHandlers } from './turn/handlers.ts';
 import { Pass } from './turn/pass.ts';
-import { planResume } from './turn/plan.ts';
+import { checkStoredCalls, planResume } from './turn/plan.ts';
 import { collectTools, prepareCall } from './turn/prepare.ts';
 import { keepFinished, publish, publishMessage } from './turn/publish.ts';
 import { receive } from './turn/receive.ts';
@@ -188,9 +189,11 @@ async function resume(record: StateRecord, env: RunEnv): Promise<Decided> {
     throw new UserError('The state waits for decisions but does not say on which calls. Start a new run.', {
       code: 'resume_no_processed_response',
     });
+  checkStoredCalls(record);
   if (record.inputUnchecked) await checkInput(record, env);
   const tools = await collectTools(record, env);
   const waiting = step.type === 'interruption' ? step.interruptions : [];
+  const before = waitingItems(record).length;
   const stored = reclassify(processed, waiting, record.currentAgent, tools.table);
   const plan = planResume(stored, tools.table, record, env.options.onInDoubt ?? 'fail');
   const pass = new Pass(record, processed, plan, { fresh: false });
@@ -199,7 +202,7 @@ async function resume(record: StateRecord, env: RunEnv): Promise<Decided> {
     await holdDetached(pass, false);
     throw error;
   });
-  if (decided.step.type === 'interruption') warnUndecided(waiting.length, decided.step.interruptions.length, pass, env);
+  if (decided.step.type === 'interruption') warnUndecided(before, pass, env);
   return decided;
 }
 
@@ -223,9 +226,9 @@ async function checkInput(record: StateRecord, env: RunEnv): Promise<void> {
 }
 
 /** Somebody resumed without deciding anything; each `toState()` gives a state of its own, which is easily mistaken. */
-function warnUndecided(before: number, after: number, pass: Pass, env: RunEnv): void {
-  const done = [...pass.results.values()].some((result) => result.type === 'output');
-  if (before > 0 && after === before && !done)
+function warnUndecided(before: number, pass: Pass, env: RunEnv): void {
+  const done = pass.reentered || [...pass.results.values()].some((result) => result.type === 'output');
+  if (before > 0 && waitingItems(pass.record).length === before && !done)
     env.warnOnce(
       'undecided',
       'The run was resumed, but none of its waiting calls was decided on this state. Each toState() gives an independent state: decide on the one that is run.',
@@ -256,6 +259,8 @@ async function finishTurn({ step, pass, message, by }: Decided, env: RunEnv): Pr
   const guarded = final && outputGuardrails(pass.agent, env) !== undefined;
   if (guarded && !pass.fresh) await acceptOutput({ step, pass, message, by }, env);
   record.step = final ? { type: 'none' } : step;
+  // The turn is left, and no call of it needs its run any more (STATE-256).
+  if (step.type !== 'interruption') record.agentToolRuns?.clear();
   if (step.type === 'handoff') beginHandover(step.newAgent, record, env);
   const publication = publish(pass);
   if (pass.fresh || !final) publication.announce(env);

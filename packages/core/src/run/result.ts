@@ -14,6 +14,7 @@ import { checkOptions } from '../base/options.ts';
 import { defineInspect } from '../base/inspect.ts';
 import { replayList } from '../snapshot/replay.ts';
 import { stateOf } from '../snapshot/run-state.ts';
+import { waitingItems } from '../state/agent-tool-runs.ts';
 import { copyRecord } from '../state/copy.ts';
 import { publicResults, publicView, readOnly } from '../state/public-view.ts';
 
@@ -39,6 +40,8 @@ export interface RunResultBase<out C = unknown, out O = unknown> {
   readonly currentTurn: number;
   /** `null`: no limit. */
   readonly maxTurns: number | null;
+  /** Set exactly when an agent tool started this run. */
+  readonly agentToolInvocation: AgentToolInvocation | undefined;
   readonly trace: Trace | undefined;
   /**
    * A replay list: input, then all items once. Mode `normalized` is what the last agent saw where history was rewritten.
@@ -69,6 +72,19 @@ export interface InterruptedRunResult<C = unknown, out O = unknown> extends RunR
   readonly lastAgent: Agent<C, O>;
   /** Calls that wait. */
   readonly interruptions: readonly [ToolApprovalItem, ...ToolApprovalItem[]];
+}
+
+/** What an agent tool's `customOutputExtractor` gets: a run that completed, with `agentToolInvocation`. */
+export interface AgentToolResult<out C = unknown, out O = unknown> extends RunResultBase<C, O> {
+  readonly finalOutput: O;
+  readonly agentToolInvocation: AgentToolInvocation;
+}
+
+export interface AgentToolInvocation {
+  readonly toolName: string;
+  readonly toolCallId: string;
+  /** JSON text. */
+  readonly toolArguments: string;
 }
 
 const noInterruptions: readonly ToolApprovalItem[] = Object.freeze([]);
@@ -149,14 +165,21 @@ export abstract class ResultView {
     return this.record.maxTurns;
   }
 
+  get agentToolInvocation(): AgentToolInvocation | undefined {
+    return undefined;
+  }
+
   get finalOutput(): unknown {
     const { step } = this.record;
     return step.type === 'final_output' ? step.output : undefined;
   }
 
   get interruptions(): readonly ToolApprovalItem[] {
-    const { step } = this.record;
-    return step.type === 'interruption' ? this.#waiting.of(step.interruptions) : noInterruptions;
+    const { step, agentToolRuns } = this.record;
+    if (step.type !== 'interruption') return noInterruptions;
+    return agentToolRuns === undefined
+      ? this.#waiting.of(step.interruptions)
+      : Object.freeze(waitingItems(this.record).slice());
   }
 
   toInputList(options: { mode?: 'preserve_all' | 'normalized' } = {}): AgentInputItem[] {
@@ -207,10 +230,17 @@ class SettledResult extends ResultView {
   readonly #record: StateRecord;
   readonly trace: Trace | undefined;
 
-  constructor(record: StateRecord, trace: Trace | undefined) {
+  readonly #invocation: AgentToolInvocation | undefined;
+
+  constructor(record: StateRecord, trace: Trace | undefined, invocation: AgentToolInvocation | undefined) {
     super();
     this.#record = record;
     this.trace = trace;
+    this.#invocation = invocation;
+  }
+
+  override get agentToolInvocation(): AgentToolInvocation | undefined {
+    return this.#invocation;
   }
 
   protected get record(): StateRecord {
@@ -222,9 +252,14 @@ class SettledResult extends ResultView {
   }
 }
 
-export function settledResult<C, O>(record: StateRecord, trace: Trace | undefined): RunResult<C, O> {
+/** @param invocation of a run that an agent tool started */
+export function settledResult<C, O>(
+  record: StateRecord,
+  trace: Trace | undefined,
+  invocation?: AgentToolInvocation,
+): RunResult<C, O> {
   // The members are getters over one record, whose types the class cannot know.
-  return new SettledResult(record, trace) as unknown as RunResult<C, O>;
+  return new SettledResult(record, trace, invocation) as unknown as RunResult<C, O>;
 }
 
 /** A run in progress. It goes on without a reader; each event is read once; all members are live until the end. */

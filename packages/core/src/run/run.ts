@@ -1,9 +1,11 @@
 import type { Agent } from '../agent/agent.ts';
 import type { RunState } from '../snapshot/run-state.ts';
 import type { RunResult, RunResultStreaming } from './result.ts';
+import type { RunAgentTool } from './env.ts';
 import type { RunInput, RunOptions, RunOptionsWithContext } from './options.ts';
 import { checkObject } from '../base/options.ts';
-import { checkRunOptions, mergeRunOptions, resolveRunOptions } from './options.ts';
+import { checkRunOptions } from '../agent/run-option-checks.ts';
+import { mergeRunOptions, resolveRunOptions } from './options.ts';
 import type { ResolvedOptions } from './options.ts';
 import { settledResult } from './result.ts';
 import { Segment } from './segment.ts';
@@ -97,13 +99,20 @@ function resolve(defaults: object, given: object | undefined, where: string): Re
   return resolveRunOptions(mergeRunOptions(defaults as RunOptions<never>, options));
 }
 
+/** What only runs with agent tools need, loaded with the first one of a process. */
+let nestedRuns: Promise<{ readonly runAgentTool: RunAgentTool }> | undefined;
+const nested: RunAgentTool = async (call) => {
+  nestedRuns ??= import('./nested.ts');
+  return await (await nestedRuns).runAgentTool(call);
+};
+
 async function plain<C, O>(agent: Agent<C, O>, input: RunInput, options: ResolvedOptions): Promise<RunResult<C, O>> {
-  const segment = new Segment(agent, input, options);
+  const segment = new Segment(agent, input, options, { nested });
   await segment.run();
   return settledResult(segment.record, segment.trace);
 }
 
 function streamed<C, O>(agent: Agent<C, O>, input: RunInput, options: ResolvedOptions): RunResultStreaming<C, O> {
   // The members are getters over one record, whose types the class cannot know.
-  return new StreamedRun(agent, input, options) as unknown as RunResultStreaming<C, O>;
+  return new StreamedRun(agent, input, options, nested) as unknown as RunResultStreaming<C, O>;
 }

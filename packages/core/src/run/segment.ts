@@ -1,11 +1,11 @@
 import type { AnyAgent } from '../agent/agent.ts';
 import type { MaybePromise } from '../agent/tool.ts';
 import type { AgentInputItem } from '../items/items.ts';
-import type { Model } from '../models/model.ts';
+import type { Model, Usage } from '../models/model.ts';
 import type { SessionWriter } from '../sessions/persist.ts';
 import type { StateRecord } from '../state/record.ts';
 import type { Trace } from '../tracing/types.ts';
-import type { Effect, RunEnv } from './env.ts';
+import type { Effect, Nesting, RunAgentTool, RunEnv } from './env.ts';
 import type { InputCheck } from './input-check.ts';
 import type { RunStreamEvent } from './events.ts';
 import type { ResolvedOptions, RunInput } from './options.ts';
@@ -17,6 +17,7 @@ import { checkNewItems } from '../items/check.ts';
 import { makePromptCacheKey } from '../models/cache-key.ts';
 import { knownSessionId } from '../sessions/settings.ts';
 import { recordOf, RunState } from '../snapshot/run-state.ts';
+import { setScope } from '../state/agent-tool-runs.ts';
 import { contextInternals, unwrapContext } from '../state/context.ts';
 import { copyRecord, newRecord } from '../state/copy.ts';
 import { markDoubt } from '../state/doubt.ts';
@@ -45,6 +46,16 @@ export interface Sink {
 
 type Outcome = 'completed' | 'interrupted' | 'cancelled' | 'failed';
 
+/** What a segment is given beside agent, input and options. */
+export interface SegmentParts {
+  /** Of a streamed run. */
+  readonly sink?: Sink | undefined;
+  /** Runs the agents behind tools. */
+  readonly nested?: RunAgentTool | undefined;
+  /** Of the run of an agent tool: what it has of the run around it. */
+  readonly nesting?: Nesting | undefined;
+}
+
 /** How a segment that did not fail ended. `cancelled`: after a turn, with nothing to show yet. */
 export type SegmentEnd = 'settled' | 'cancelled';
 
@@ -60,7 +71,8 @@ export class Segment {
   #started = false;
 
   /** @throws TypeError, UserError; nothing has started then */
-  constructor(agent: AnyAgent, input: RunInput, options: ResolvedOptions, sink?: Sink) {
+  constructor(agent: AnyAgent, input: RunInput, options: ResolvedOptions, parts: SegmentParts = {}) {
+    const { sink, nesting } = parts;
     checkArguments(agent, input);
     const state = input instanceof RunState ? recordOf(input) : undefined;
     this.#live = state;
@@ -78,8 +90,8 @@ export class Segment {
         this.#record,
         options,
         this.control,
-        sink && ((event) => sink.emit(event)),
-        startSpans(this.#record, options, sink !== undefined),
+        parts,
+        startSpans(this.#record, options, { streamed: sink !== undefined, parent: nesting?.parent }),
       );
     } catch (error) {
       // Nothing has started: the state is as it was, and free.
@@ -88,6 +100,8 @@ export class Segment {
       throw error;
     }
     if (state) applyOptions(state, options, context);
+    else if (nesting) contextInternals(this.#record.context).toolInput = nesting.toolInput;
+    if (this.#record.agentToolRuns) setScope(this.#record.context, this.#record.agentToolRuns.scope);
     // Open spans end with the abort, not with what is still being told to stop.
     this.control.onAbort((error) => this.env.spans.runFailed(error));
   }
@@ -179,6 +193,7 @@ export class Segment {
       if (model.onRunEnd) await tell('onRunEnd of a model', () => model.onRunEnd?.(env.owner));
     control.dispose();
     env.spans.end();
+    if (this.#record.agentToolRuns) setScope(env.context, null);
   }
 
   /** The caller's state ends where its run did; the result has a record that nobody else moves on. */
@@ -186,6 +201,8 @@ export class Segment {
     const live = this.#live;
     if (live === undefined) return;
     live.inUse = false;
+    // The registry of the run around a nested one follows it, wherever it goes.
+    if (this.env.nesting) return;
     if (this.#record === live) this.#record = forkRecord(live, this.env);
     else {
       live.unrecoverable ||= this.#record.unrecoverable;
@@ -258,13 +275,25 @@ class SegmentEnv implements RunEnv {
   startHooksDue = true;
   deliverQueued = false;
   storeSetting: boolean | undefined;
+  readonly nesting: RunEnv['nesting'];
+  readonly nested: RunEnv['nested'];
+  asked: RunEnv['asked'];
   readonly #warned: Set<string> = new Set();
 
-  constructor(record: StateRecord, options: ResolvedOptions, control: Control, emit: RunEnv['emit'], spans: RunSpans) {
+  constructor(
+    record: StateRecord,
+    options: ResolvedOptions,
+    control: Control,
+    { sink, nesting, nested }: SegmentParts,
+    spans: RunSpans,
+  ) {
     this.options = options;
     this.context = record.context;
     this.control = control;
-    this.emit = emit;
+    this.emit = sink && ((event) => sink.emit(event));
+    this.nesting = nesting;
+    this.nested = nested;
+    this.asked = nesting?.asked;
     this.spans = spans;
   }
 
@@ -275,6 +304,11 @@ class SegmentEnv implements RunEnv {
     if (effect.kind !== 'session') return execute();
     return control.race(execute(), effect.operation === 'append' ? APPEND_GRACE_MS : 0);
   };
+
+  countUsage(usage: Usage): void {
+    contextInternals(this.context).usage.add(usage);
+    this.nesting?.countUsage(usage);
+  }
 
   cacheKey(): string {
     return makePromptCacheKey({ session: this.options.session ?? undefined, groupId: this.options.groupId });

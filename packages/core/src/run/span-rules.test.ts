@@ -76,7 +76,7 @@ describe('names', () => {
   it('of calls have their namespace once, errors the bare name [TRACE-S3]', async () => {
     const agent: AnyAgent = desk([]);
     const record = newRecord({ agent, context: undefined, input: 'go', maxTurns: 1 });
-    const spans = startSpans(record, resolveRunOptions({}), false);
+    const spans = startSpans(record, resolveRunOptions({}), { streamed: false, parent: undefined });
     const call = (namespace?: string): ResponseFunctionToolCall => ({
       type: 'function_call',
       call_id: 'c',

@@ -27,13 +27,20 @@ import type { TextFilter } from '../tracing/sensitive.ts';
 import { traceRecordOf } from '../tracing/trace-record.ts';
 import { writeUsage } from '../tracing/usage.ts';
 
+interface SpansInit {
+  readonly streamed: boolean;
+  /** Of a nested run: the span that it goes under. */
+  readonly parent: Trace | Span | undefined;
+}
+
 /** Opens the trace of a segment and its task span, synchronously: a parent that is current at the call is seen. */
-export function startSpans(record: StateRecord, options: ResolvedOptions, streamed: boolean): RunSpans {
+export function startSpans(record: StateRecord, options: ResolvedOptions, from: SpansInit): RunSpans {
   const resumed = record.currentTurn > 0;
-  const run = startRunTrace(options, record.trace);
+  const { streamed, parent } = from;
+  const run = startRunTrace(options, record.trace, parent);
   try {
     const trace = traceRecordOf(run.trace, record.trace);
-    const spans = new RunSpans(record, run, { streamed, resumed });
+    const spans = new RunSpans(record, run, { streamed, resumed, nested: parent !== undefined });
     record.trace = trace;
     return spans;
   } catch (error) {
@@ -75,11 +82,15 @@ export class RunSpans {
   #turn: Span<'turn'> | undefined;
   #turnUsage = new Counter();
 
-  constructor(record: StateRecord, run: RunTrace, details: { readonly streamed: boolean; readonly resumed: boolean }) {
+  constructor(
+    record: StateRecord,
+    run: RunTrace,
+    details: { readonly streamed: boolean; readonly resumed: boolean; readonly nested: boolean },
+  ) {
     this.#run = run;
     if (run.recording && run.taskAndTurnSpans) {
       this.#task = startItem(run.span({ type: 'task', name: run.workflowName }, run.parent));
-      addDetails(this.#task, { ...details, nested: false });
+      addDetails(this.#task, details);
     }
     this.#context = contextInternals(record.context);
     this.#context.trace = run.trace;
@@ -89,6 +100,10 @@ export class RunSpans {
   /** `undefined` when the run is not traced. */
   get trace(): Trace | undefined {
     return this.#run.enabled ? this.#run.trace : undefined;
+  }
+
+  get workflowName(): string {
+    return this.#run.workflowName;
   }
 
   /** What a new span hangs on now. */

@@ -2,6 +2,7 @@ import type { AnyAgent } from '../agent/agent.ts';
 import type { StateRecord } from '../state/record.ts';
 import type { Trace } from '../tracing/types.ts';
 import type { CancelMode } from './control.ts';
+import type { RunAgentTool } from './env.ts';
 import type { RunStreamEvent } from './events.ts';
 import type { ResolvedOptions, RunInput } from './options.ts';
 import type { RunResult } from './result.ts';
@@ -13,7 +14,7 @@ import { errorDetails } from './error-details.ts';
 import { EventQueue } from './event-queue.ts';
 import { ResultView, settledResult } from './result.ts';
 import { Segment } from './segment.ts';
-import type { SegmentEnd } from './segment.ts';
+import type { SegmentEnd, Sink } from './segment.ts';
 
 /** How a value whose work goes on tells `withTrace` when it is over. */
 const pendingWork = Symbol.for('agents.pendingWork');
@@ -29,9 +30,9 @@ export class StreamedRun extends ResultView {
   #watched = false;
   #over = false;
 
-  constructor(agent: AnyAgent, input: RunInput, options: ResolvedOptions) {
+  constructor(agent: AnyAgent, input: RunInput, options: ResolvedOptions, nested: RunAgentTool) {
     super();
-    this.#segment = new Segment(agent, input, options, {
+    const sink: Sink = {
       emit: (event) => this.#queue.push(event),
       boundary: () => this.#queue.boundary(),
       decided: (outcome, error) => {
@@ -39,7 +40,8 @@ export class StreamedRun extends ResultView {
         this.#status = outcome;
         if (outcome === 'failed') this.#error = error;
       },
-    });
+    };
+    this.#segment = new Segment(agent, input, options, { sink, nested });
     // Abort by the caller's signal is seen at once, like `cancel`.
     this.#segment.control.onAbort(() => this.#cancelled());
     this.#completed = this.#segment.run().then(

@@ -1,6 +1,7 @@
 import { checkItemList } from '../items/check.ts';
 import { dedupeInput, itemDigest, toInputItem, withoutReasoningId } from '../items/convert.ts';
 import type { AgentInputItem, RunItem } from '../items/items.ts';
+import { openCallIds } from '../state/agent-tool-runs.ts';
 import type { PendingWrite } from '../state/pending-write.ts';
 import type { StateRecord } from '../state/record.ts';
 import { encodeItems } from './codec.ts';
@@ -41,9 +42,7 @@ export function turnBatch(session: Session | undefined, policy: IdPolicy, runIte
  * answer any more are left out.
  */
 export function claimHeld(session: Session, record: StateRecord, held: PendingWrite, turn: Batch): Batch {
-  const waiting = new Set(
-    record.step.type === 'interruption' ? record.step.interruptions.map((item) => item.callId) : [],
-  );
+  const waiting = openCallIds(record);
   const isOpen = (item: AgentInputItem): boolean => 'call_id' in item && waiting.has(item.call_id as string);
   const merged = pruneOrphans(
     [

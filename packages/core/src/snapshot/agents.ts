@@ -139,8 +139,9 @@ function neighbours(agent: AnyAgent): AnyAgent[] {
 }
 
 function agentBehind(value: unknown): AnyAgent | undefined {
-  const hidden = (value as { [internal]?: { agent?: unknown } } | null)?.[internal]?.agent;
-  return isAgent(hidden) ? hidden : undefined;
+  const hidden = (value as { [internal]?: { agent?: unknown; agentTool?: { agent: unknown } } } | null)?.[internal];
+  const agent = hidden?.agent ?? hidden?.agentTool?.agent;
+  return isAgent(agent) ? agent : undefined;
 }
 
 function isAgent(value: unknown): value is AnyAgent {

@@ -24,7 +24,20 @@ function comparable(state: Members, source: Members): Members {
   withoutNews(others['last_processed_response'], source['last_processed_response'], response);
   const write = { response_id: null, store: null, has_local_tool_outputs: false };
   withoutNews(others['pending_session_write'], source['pending_session_write'], write);
+  const inner = nestedStates(source);
+  nestedStates(others).forEach((entry, index) => {
+    entry['agent_run_state'] = comparable(
+      entry['agent_run_state'] as Members,
+      inner[index]?.['agent_run_state'] as Members,
+    );
+  });
   return others;
+}
+
+/** Entries of calls whose runs are paused. */
+function nestedStates(state: Members): Members[] {
+  const functions = (state['last_processed_response'] as Members | null)?.['functions'] as Members[] | undefined;
+  return (functions ?? []).filter((entry) => entry['agent_run_state']);
 }
 
 function withoutNews(written: unknown, source: unknown, empty: Members): void {

@@ -20,15 +20,11 @@ export function responseOwnership({ step, processed, generatedItems }: StateReco
   const start = uniqueRun(generatedItems, processed.newItems);
   if (start === undefined) return undefined;
   const behind = start + processed.newItems.length;
-  const hasNested = processed.functions.some((entry) => entry.agentRunState !== undefined);
   const interruptions: number[] = [];
   for (const item of step.interruptions) {
     const index = generatedItems.indexOf(item, behind);
-    if (index === -1 || generatedItems.indexOf(item) < behind || generatedItems.includes(item, index + 1)) {
-      // Waiting items of a nested run stand in that run's own state.
-      if (hasNested && !generatedItems.includes(item)) continue;
+    if (index === -1 || generatedItems.indexOf(item) < behind || generatedItems.includes(item, index + 1))
       return undefined;
-    }
     interruptions.push(index);
   }
   return { start, end: generatedItems.length, interruptions };

@@ -14,18 +14,24 @@ export const foreignLists = [
   'mcp_approval_requests',
 ] as const;
 
-/** `last_processed_response` (STATE §12.5). `interruptions` are those of the step. */
-export function writeProcessed(
-  processed: ProcessedResponse,
-  interruptions: readonly JsonObject[],
-  items: ItemWriter,
-  publicToolOutputResults: number | undefined,
-): JsonObject {
+/** What is written of a response beside itself. */
+export interface ProcessedParts {
+  /** Those of the step. */
+  readonly interruptions: readonly JsonObject[];
+  readonly items: ItemWriter;
+  readonly publicToolOutputResults: number | undefined;
+  /** The paused run of a call's agent tool. */
+  readonly nestedState: (entry: ProcessedFunction) => JsonObject | undefined;
+}
+
+/** `last_processed_response` (STATE §12.5). */
+export function writeProcessed(processed: ProcessedResponse, parts: ProcessedParts): JsonObject {
   const { foreign } = processed;
+  const { interruptions, items, publicToolOutputResults, nestedState } = parts;
   const json: Json = {
     new_items: items.writeAll(processed.newItems),
     tools_used: processed.toolsUsed,
-    functions: processed.functions.map(writeFunction),
+    functions: processed.functions.map((entry) => writeFunction(entry, nestedState(entry))),
     handoffs: processed.handoffs.map(({ call, toolName }) => ({
       tool_call: call as unknown as JsonObject,
       handoff: { tool_name: toolName },
@@ -38,7 +44,7 @@ export function writeProcessed(
   return compact(json);
 }
 
-function writeFunction({ call, tool, agentRunState }: ProcessedFunction): JsonObject {
+function writeFunction({ call, tool }: ProcessedFunction, nestedState: JsonObject | undefined): JsonObject {
   const descriptor = compact({
     name: tool.name,
     namespace: tool.namespace,
@@ -47,5 +53,5 @@ function writeFunction({ call, tool, agentRunState }: ProcessedFunction): JsonOb
     description: tool.description,
     paramsJsonSchema: tool.paramsJsonSchema,
   });
-  return compact({ tool_call: call as unknown as JsonObject, tool: descriptor, agent_run_state: agentRunState });
+  return compact({ tool_call: call as unknown as JsonObject, tool: descriptor, agent_run_state: nestedState });
 }

@@ -1,3 +1,4 @@
+import type { AnyAgent } from '../agent/agent.ts';
 import { UserError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { getLogger } from '../base/logger.ts';
@@ -48,6 +49,9 @@ export interface ItemsSource {
   readonly processed: JsonObject | undefined;
   readonly rows: readonly LedgerEntry[];
   readonly createdAt: (callId: string) => string | undefined;
+  readonly currentAgent: AnyAgent;
+  /** What waits in paused runs of agent tools: it belongs to them, and the step's list only repeats it. */
+  readonly nestedItems: readonly ToolApprovalItem[];
 }
 
 /** @throws UserError `state_malformed`, `agent_identity_missing`, `history_ref_invalid` */
@@ -71,11 +75,14 @@ export function readItems(source: ItemsSource): ReadItems {
     source.interruptions && readOwnership(ownership, generated, session, { newItemsJson, interruptionsJson });
   const first =
     located === undefined && source.currentTurn === 1 ? locateFirstTurn(generated, newItemsJson) : undefined;
-  const waiting = interruptionsJson.map((json, index) => ({
-    index,
-    json,
-    item: located?.interruptions[index] ?? sameWaitingItem(json, generated) ?? reader.read(json),
-  }));
+  const nested = [...source.nestedItems];
+  const waiting = interruptionsJson.flatMap((json, index) => {
+    const known = located?.interruptions[index] ?? sameWaitingItem(json, generated);
+    if (known === undefined && isNested(json, nested)) return [];
+    const item = known ?? reader.read(json);
+    // Of an agent tool whose run is not there: nobody here can decide it.
+    return [{ index, json, item: known === undefined && item?.agent !== source.currentAgent ? undefined : item }];
+  });
   const result: ReadItems = {
     generated: survivors(generated),
     session: sessionJson === undefined ? survivors(generated) : survivors(session),
@@ -90,6 +97,18 @@ export function readItems(source: ItemsSource): ReadItems {
   };
   for (const reason of reader.skipped) getLogger('run_state').warn(`An item of a run state was skipped: ${reason}.`);
   return result;
+}
+
+/** Whether the JSON repeats one of these items, each of which is repeated once. */
+function isNested(json: JsonValue, items: ToolApprovalItem[]): boolean {
+  if (items.length === 0 || !isObject(json)) return false;
+  const agent = own(json, 'agent');
+  const name = isObject(agent) ? own(agent, 'name') : agent;
+  const at = items.findIndex(
+    (item) => item.agent.name === name && equalJson(own(json, 'raw_item'), item.rawItem as unknown as JsonObject),
+  );
+  if (at >= 0) items.splice(at, 1);
+  return at >= 0;
 }
 
 function list(json: JsonObject, key: string, path: string = key): readonly JsonValue[] | undefined {

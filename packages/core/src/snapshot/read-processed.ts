@@ -3,7 +3,13 @@ import { getLogger } from '../base/logger.ts';
 import type { RunItem } from '../items/items.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
 import { lookupKeyOf } from '../state/lookup-key.ts';
-import type { ProcessedFunction, ProcessedHandoff, ProcessedResponse, ToolDescriptor } from '../state/record.ts';
+import type {
+  ProcessedFunction,
+  ProcessedHandoff,
+  ProcessedResponse,
+  StateRecord,
+  ToolDescriptor,
+} from '../state/record.ts';
 import { compact, own } from './json.ts';
 import type { Json } from './json.ts';
 import { foreignLists } from './processed.ts';
@@ -11,7 +17,12 @@ import { readLookupKey } from './read-item.ts';
 import { malformed } from './read-json.ts';
 
 /** What `last_processed_response` says beside its items. */
-export function readProcessed(json: JsonObject, newItems: readonly RunItem[], bindings: JsonObject): ProcessedResponse {
+export function readProcessed(
+  json: JsonObject,
+  newItems: readonly RunItem[],
+  bindings: JsonObject,
+  nested: ReadonlyMap<unknown, StateRecord>,
+): ProcessedResponse {
   const foreign: Json = {};
   for (const key of foreignLists) {
     const list = own(json, key);
@@ -22,7 +33,7 @@ export function readProcessed(json: JsonObject, newItems: readonly RunItem[], bi
   return {
     newItems,
     toolsUsed: Array.isArray(toolsUsed) ? toolsUsed.filter((name) => typeof name === 'string') : [],
-    functions: readFunctions(own(json, 'functions')),
+    functions: readFunctions(own(json, 'functions'), nested),
     handoffs: readHandoffs(own(json, 'handoffs')),
     foreign: compact(foreign),
   };
@@ -41,7 +52,7 @@ function readHandoffs(json: JsonValue | undefined): ProcessedHandoff[] {
   });
 }
 
-function readFunctions(json: JsonValue | undefined): ProcessedFunction[] {
+function readFunctions(json: JsonValue | undefined, known: ReadonlyMap<unknown, StateRecord>): ProcessedFunction[] {
   if (json === undefined) return [];
   if (!Array.isArray(json)) throw malformed('last_processed_response.functions', 'a list');
   const functions: ProcessedFunction[] = [];
@@ -55,8 +66,8 @@ function readFunctions(json: JsonValue | undefined): ProcessedFunction[] {
     const nested = own(entry, 'agent_run_state') ?? undefined;
     if (nested !== undefined && !isObject(nested))
       throw malformed(`last_processed_response.functions[${index}].agent_run_state`, 'an object');
-    checkNesting(nested, 1);
-    functions.push({ call: call as never, tool, ...(nested !== undefined && { agentRunState: nested }) });
+    const unread = nested !== undefined && !known.has(entry);
+    functions.push({ call: call as never, tool, ...(unread && { agentRunState: nested }) });
   }
   return functions;
 }
@@ -79,19 +90,4 @@ function readDescriptor(json: JsonValue | undefined, call: JsonValue | undefined
     description: text('description'),
     paramsJsonSchema: isObject(schema) ? schema : undefined,
   }) as unknown as ToolDescriptor;
-}
-
-const maxNesting = 16;
-
-/** Paused runs of agent tools inside paused runs of agent tools (STATE-414). */
-function checkNesting(state: JsonObject | undefined, depth: number): void {
-  if (state === undefined) return;
-  if (depth > maxNesting) throw malformed('last_processed_response', `nested at most ${maxNesting} runs deep`);
-  const processed = own(state, 'last_processed_response');
-  const functions = isObject(processed) ? own(processed, 'functions') : undefined;
-  if (!Array.isArray(functions)) return;
-  for (const entry of functions as readonly JsonValue[]) {
-    const nested = isObject(entry) ? own(entry, 'agent_run_state') : undefined;
-    if (isObject(nested)) checkNesting(nested, depth + 1);
-  }
 }

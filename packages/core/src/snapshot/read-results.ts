@@ -3,7 +3,7 @@ import { isObject } from '../base/json.ts';
 import { usageFromJSON } from '../base/usage.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
 import type { ModelResponse } from '../models/model.ts';
-import type { PrivateResults, ProcessedResponse } from '../state/record.ts';
+import type { PrivateResults, ProcessedResponse, StateRecord } from '../state/record.ts';
 import { checkElementDepth, own } from './json.ts';
 import type { ReadGuardrailResults } from './read-guardrail-results.ts';
 import type { ReadItems } from './read-items.ts';
@@ -68,7 +68,12 @@ export function readPrivateResults(
   return { toolInput: toolInput.length, toolOutput: start };
 }
 
-export function processedOf(json: JsonObject, items: ReadItems): ProcessedResponse {
+/** @param nested paused runs by their entries in the list of functions */
+export function processedOf(
+  json: JsonObject,
+  items: ReadItems,
+  nested: ReadonlyMap<unknown, StateRecord>,
+): ProcessedResponse {
   const bindings = own(json, 'mcp_tool_bindings') ?? {};
   if (!isObject(bindings) || own(json, 'mcp_tool_bindings') === null)
     throw malformed('last_processed_response.mcp_tool_bindings', 'an object');
@@ -78,15 +83,7 @@ export function processedOf(json: JsonObject, items: ReadItems): ProcessedRespon
     const [server, tool, index] = binding as readonly JsonValue[];
     return typeof server === 'string' && typeof tool === 'string' && (index === null || Number.isInteger(index));
   });
-  return readProcessed(json, items.newItems, Object.fromEntries<JsonValue | undefined>(valid));
-}
-
-export function hasNestedRun(processed: JsonObject | undefined): boolean {
-  const functions = processed && own(processed, 'functions');
-  return (
-    Array.isArray(functions) &&
-    (functions as readonly JsonValue[]).some((entry) => isObject(entry) && isObject(own(entry, 'agent_run_state')))
-  );
+  return readProcessed(json, items.newItems, Object.fromEntries<JsonValue | undefined>(valid), nested);
 }
 
 function text(value: JsonValue | undefined): string | undefined {

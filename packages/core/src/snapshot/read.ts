@@ -8,7 +8,7 @@ import type { AgentInputItem } from '../items/items.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
 import { batchPosition } from '../sessions/operation-id.ts';
 import type { ApprovalMap } from '../state/approvals.ts';
-import { contextInternals } from '../state/context.ts';
+import { contextInternals, unwrapContext } from '../state/context.ts';
 import { ownContext } from '../state/copy.ts';
 import { InvocationLedger } from '../state/ledger.ts';
 import type { LedgerEntry } from '../state/ledger.ts';
@@ -21,11 +21,12 @@ import { decidedCalls } from './read-approvals.ts';
 import { readContext } from './read-context.ts';
 import type { RestoreContextOptions } from './read-context.ts';
 import { readItems } from './read-items.ts';
+import { keepNestedRuns, mirrorDecisions, readNestedRuns } from './read-nested-runs.ts';
 import { malformed, parseText } from './read-json.ts';
 import { callHistory, checkRows, readRows, rebuiltRows, unboundCalls, waitingScopes } from './read-ledger.ts';
 import { readPendingWrite } from './read-pending-write.ts';
 import { readGuardrailResults } from './read-guardrail-results.ts';
-import { hasNestedRun, processedOf, readPrivateResults, readResponses } from './read-results.ts';
+import { processedOf, readPrivateResults, readResponses } from './read-results.ts';
 import { readTrace } from './read-trace.ts';
 import { readSandbox } from './sandbox.ts';
 import { readVersion } from './versions.ts';
@@ -54,8 +55,19 @@ export function readRecord(agent: AnyAgent, state: unknown, options: RestoreCont
   const additions = readAdditions(own(json, 'agents_ts'));
   const step = readStep(own(json, 'current_step'));
   const rows = readRows(head.context, version);
+  // The context that was given becomes this state's own; nested ones get their own over the same value.
+  const nestedOptions = { ...options, context: unwrapContext(options.context) };
+  const nested = readNestedRuns(
+    head.processed,
+    head.currentAgent,
+    (inner, text) => readRecord(inner, text, nestedOptions),
+    {
+      strict: options.strictContext === true,
+    },
+  );
   const items = readItems({
     ...head,
+    nestedItems: nested.waiting,
     state: json,
     version,
     rows: rows ?? [],
@@ -75,7 +87,7 @@ export function readRecord(agent: AnyAgent, state: unknown, options: RestoreCont
     sessionItems: items.session,
     ownedHistory: items.ownedHistory,
     modelResponses: responses.list,
-    processed: head.processed && processedOf(head.processed, items),
+    processed: head.processed && processedOf(head.processed, items, nested.records),
     step: step.type === 'interruption' ? { ...step, interruptions: items.interruptions } : step,
     currentTurn: head.currentTurn,
     maxTurns: head.maxTurns,
@@ -101,7 +113,7 @@ export function readRecord(agent: AnyAgent, state: unknown, options: RestoreCont
       context: given(stored.foreign),
       model_responses: responses.extras,
       tool_use_tracker: given(toolUse.unknown),
-      nested_interruptions: hasNestedRun(head.processed) ? given(items.unreachable) : undefined,
+      nested_interruptions: nested.unread ? given(items.unreachable) : undefined,
       agents_ts: given(additions.foreign),
     }),
     inUse: false,
@@ -112,6 +124,8 @@ export function readRecord(agent: AnyAgent, state: unknown, options: RestoreCont
   const ledger = readLedger(record, stored.approvals, rows);
   const { usage, approvals, toolInput } = stored;
   Object.assign(contextInternals(record.context), { usage, approvals, toolInput, ledger });
+  keepNestedRuns(record, nested.records);
+  if (!version.has('hostedApprovals')) mirrorDecisions(record);
   return ownContext(record);
 }
 

@@ -6,7 +6,8 @@ import type { AgentInputItem, RunItem } from '../items/items.ts';
 import type { JsonObject } from '../items/wire.ts';
 import type { Usage } from '../models/model.ts';
 import type { RunContext } from '../state/context.ts';
-import { applyDecision } from '../state/decide.ts';
+import { waitingItems } from '../state/agent-tool-runs.ts';
+import { allDecisions, applyDecision } from '../state/decide.ts';
 import type { ApproveOptions, Decision, DecisionRecord, RejectOptions, ToolApprovalItem } from '../state/decisions.ts';
 import { nextStepOf } from '../state/next-step.ts';
 import type { NextStep } from '../state/next-step.ts';
@@ -158,7 +159,7 @@ export class RunState<out C = unknown, out O = unknown> {
 
   /** `undefined` before the first turn, and of a finished run that was restored. */
   get currentStep(): NextStep<O> | undefined {
-    return nextStepOf(this[internal].step) as NextStep<O> | undefined;
+    return nextStepOf(this[internal].step, waitingItems(this[internal])) as NextStep<O> | undefined;
   }
 
   get currentAgent(): AnyAgent | undefined {
@@ -200,8 +201,8 @@ export class RunState<out C = unknown, out O = unknown> {
 
   /** Calls that wait. */
   get interruptions(): readonly ToolApprovalItem[] {
-    const { step } = this[internal];
-    return step.type === 'interruption' ? step.interruptions.slice() : noInterruptions;
+    const waiting = waitingItems(this[internal]);
+    return waiting.length === 0 ? noInterruptions : waiting.slice();
   }
 
   /** Decides a waiting call; may be changed until it runs. An item of the result or of another restore will do. */
@@ -221,9 +222,9 @@ export class RunState<out C = unknown, out O = unknown> {
     this.decide(item, { ...options, type: 'reject' });
   }
 
-  /** All decisions of the run so far, oldest first. */
+  /** All decisions of the run so far, oldest first; those inside agent tools have the calls around them in `path`. */
   getDecisions(): readonly DecisionRecord[] {
-    return this[internal].decisions.map((decision) => ({ ...decision }));
+    return allDecisions(this[internal]).map((decision) => ({ ...decision }));
   }
 }
 

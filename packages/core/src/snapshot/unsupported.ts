@@ -1,6 +1,7 @@
 import { UserError } from '../base/errors.ts';
 import type { UserErrorCode } from '../base/errors.ts';
 import type { JsonObject } from '../items/wire.ts';
+import { nestedRuns } from '../state/agent-tool-runs.ts';
 import { approvalInternals } from '../state/decisions.ts';
 import type { ProcessedFunction, ProcessedResponse, StateRecord, Step } from '../state/record.ts';
 import { own } from './json.ts';
@@ -41,7 +42,13 @@ export function conversationOptions({ foreign }: StateRecord): string[] {
 }
 
 function find(record: StateRecord): Unsupported | undefined {
-  return inForeign(record) ?? inStep(record);
+  const own = inForeign(record) ?? inStep(record);
+  if (own) return own;
+  for (const { record: nested } of nestedRuns(record)) {
+    const found = find(nested);
+    if (found) return found;
+  }
+  return undefined;
 }
 
 function inForeign(record: StateRecord): Unsupported | undefined {
@@ -56,19 +63,15 @@ function inForeign(record: StateRecord): Unsupported | undefined {
   return undefined;
 }
 
-function inStep({ step, processed, currentAgent }: StateRecord): Unsupported | undefined {
+function inStep({ step, processed }: StateRecord): Unsupported | undefined {
   if (step.type !== 'interruption') return undefined;
   if (step.responseAccepted) return { subject: 'belongs to a conversation that the provider keeps' };
-  return inWaitingItems(step, currentAgent) ?? (processed && inResponse(processed));
+  return inWaitingItems(step) ?? (processed && inResponse(processed));
 }
 
-function inWaitingItems(
-  { interruptions }: Extract<Step, { type: 'interruption' }>,
-  currentAgent: StateRecord['currentAgent'],
-): Unsupported | undefined {
+function inWaitingItems({ interruptions }: Extract<Step, { type: 'interruption' }>): Unsupported | undefined {
   for (const item of interruptions) {
     const { lookupKey } = approvalInternals(item);
-    if (item.agent !== currentAgent) return { subject: 'waits for a decision inside an agent tool' };
     if (item.rawItem.type !== 'function_call')
       return { subject: `waits for a decision on a call of type ${item.rawItem.type}` };
     if (item.toolOrigin?.type === 'mcp')
@@ -89,8 +92,6 @@ const lists: Readonly<Record<string, string>> = {
 };
 
 function inResponse({ functions, foreign }: ProcessedResponse): Unsupported | undefined {
-  if (functions.some(({ agentRunState }) => agentRunState !== undefined))
-    return { subject: 'waits inside an agent tool' };
   for (const [key, subject] of Object.entries(lists)) if (own(foreign, key) !== undefined) return { subject };
   if (own(foreign, 'mcp_tool_bindings') !== undefined)
     return { subject: 'waits with a call of a tool of an MCP server', code: 'mcp_binding_mismatch' };

@@ -1,7 +1,10 @@
 import type { ModelResponse } from '../models/model.ts';
 import type { AgentInputItem } from '../items/items.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
-import type { StateRecord } from '../state/record.ts';
+import type { ProcessedFunction, StateRecord } from '../state/record.ts';
+import { UserError } from '../base/errors.ts';
+import { getLogger } from '../base/logger.ts';
+import { pausedRunOf, waitingItems } from '../state/agent-tool-runs.ts';
 import { writeAdditions } from './agents-ts.ts';
 import { agentGraph } from './agents.ts';
 import type { AgentGraph } from './agents.ts';
@@ -23,13 +26,16 @@ export interface WriteOptions extends ContextOptions {
   readonly includeTracingApiKey?: boolean | undefined;
 }
 
+/** Runs of agent tools inside each other that are written and read (STATE-414). */
+const maxNesting = 16;
+
 /**
  * A run as JSON. The document shares its wire objects with the run, and the same item's JSON stands wherever the item does:
  * it is to be turned into text or copied, and never changed.
  *
  * @throws UserError `agent_identity_ambiguous`, `json_too_large`, and where the context cannot be written
  */
-export function writeRecord(record: StateRecord, options: WriteOptions): JsonObject {
+export function writeRecord(record: StateRecord, options: WriteOptions, depth = 0): JsonObject {
   const graph = agentGraph(record.startingAgent);
   const items = new ItemWriter(graph);
   const { foreign } = record;
@@ -65,7 +71,12 @@ export function writeRecord(record: StateRecord, options: WriteOptions): JsonObj
     last_processed_response:
       record.processed === undefined
         ? null
-        : writeProcessed(record.processed, interruptions, items, record.privateResults?.toolOutput),
+        : writeProcessed(record.processed, {
+            interruptions,
+            items,
+            publicToolOutputResults: record.privateResults?.toolOutput,
+            nestedState: (entry) => writeNested(entry, record, options, depth + 1),
+          }),
     current_turn_persisted_item_count: record.persistedItemCount,
     trace: record.trace === undefined ? null : writeTrace(record.trace, options.includeTracingApiKey === true),
     sandbox: own(foreign, 'sandbox'),
@@ -75,6 +86,31 @@ export function writeRecord(record: StateRecord, options: WriteOptions): JsonObj
     terminal_unrecoverable: record.unrecoverable ? true : undefined,
     agents_ts: writeAdditions(record),
   });
+}
+
+/** The paused run of a call, in its entry; one that nobody here could read stands as it was (STATE-241). */
+function writeNested(
+  { call, agentRunState }: ProcessedFunction,
+  record: StateRecord,
+  options: WriteOptions,
+  depth: number,
+): JsonObject | undefined {
+  const nested = pausedRunOf(record, call)?.record;
+  if (nested === undefined || nested === record) return agentRunState;
+  if (depth > maxNesting)
+    throw new UserError(`The run state is nested more than ${maxNesting} runs of agent tools deep.`, {
+      code: 'json_too_large',
+    });
+  try {
+    return writeRecord(nested, options, depth);
+  } catch (error) {
+    const isTooLarge = error instanceof UserError && error.code === 'json_too_large';
+    if (options.strictContext === true || isTooLarge) throw error;
+    getLogger('run_state').warn(
+      `The paused run of an agent tool (call ${call.call_id}) cannot be written down: its call is in doubt when the state is restored.`,
+    );
+    return undefined;
+  }
 }
 
 /** Assistant messages in the form of the Responses API, whatever form the caller gave. @throws UserError `json_too_large` */
@@ -121,10 +157,11 @@ function writeToolUse(record: StateRecord, graph: AgentGraph): JsonObject {
   return Object.fromEntries(rows);
 }
 
-/** The waiting items of the step; those of nested runs whose agents are not reachable stand where they stood. */
-function writeInterruptions({ step, foreign }: StateRecord, items: ItemWriter): readonly JsonObject[] {
+/** All that wait, in nested runs too; those of nested runs whose agents are not reachable stand where they stood. */
+function writeInterruptions(record: StateRecord, items: ItemWriter): readonly JsonObject[] {
+  const { step, foreign } = record;
   if (step.type !== 'interruption') return [];
-  const written = items.writeAll(step.interruptions);
+  const written = items.writeAll(waitingItems(record));
   const nested = own(foreign, 'nested_interruptions') as
     | readonly { readonly index: number; readonly item: JsonObject }[]
     | undefined;

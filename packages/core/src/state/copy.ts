@@ -76,8 +76,14 @@ export function copyRecord(record: StateRecord): StateRecord {
     guardrailResults: copyResults(record.guardrailResults),
     trace: trace && { ...trace, ...(trace.metadata && { metadata: { ...trace.metadata } }) },
     decisions: record.decisions.slice(),
+    agentToolRuns: copyAgentToolRuns(record),
     inUse: false,
   });
+}
+
+/** Paused runs are records too; what they keep is copied like the rest (STATE-133). */
+export function copyAgentToolRuns({ agentToolRuns: runs }: StateRecord): StateRecord['agentToolRuns'] {
+  return runs === undefined || runs.size === 0 ? undefined : runs.copy(copyRecord);
 }
 
 export function copyResults({ input, output, toolInput, toolOutput }: GuardrailResultLists): GuardrailResultLists {

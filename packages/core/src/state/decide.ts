@@ -1,13 +1,28 @@
 import { ModelBehaviorError, UserError } from '../base/errors.ts';
 import { checkOptions, kinds } from '../base/options.ts';
+import { identityOf, nestedRuns } from './agent-tool-runs.ts';
 import { decideAlways, decideCall } from './approvals.ts';
 import { contextInternals } from './context.ts';
 import { approvalInternals, ToolApprovalItem } from './decisions.ts';
-import { callIdentity } from './identity.ts';
 import { approvalKeyOf, sameLookupKey } from './lookup-key.ts';
 import type { Decision } from './decisions.ts';
 import type { CallIdentity } from './identity.ts';
-import type { StateRecord, ToolLookupKey } from './record.ts';
+import type { StateRecord, StoredDecision, ToolLookupKey } from './record.ts';
+
+/**
+ * Records a decision on a call of this run or of a paused run of an agent tool, at any depth: it goes to the run that owns
+ * the call, else it is one on a call to come of this run (STATE-172).
+ *
+ * @throws as `decideOwn`
+ */
+export function applyDecision(
+  record: StateRecord,
+  item: unknown,
+  decision: Decision,
+  now: () => number = Date.now,
+): void {
+  decideOwn(record.agentToolRuns === undefined ? record : ownerOf(record, item), item, decision, now);
+}
 
 /**
  * Records a decision on a call of this run (STATE §6): in the approval map of its agent, in the ledger and in the audit
@@ -18,12 +33,7 @@ import type { StateRecord, ToolLookupKey } from './record.ts';
  * @throws UserError `approval_not_item`, `approval_ambiguous`, `approval_in_doubt`, or for a malformed decision
  * @throws ModelBehaviorError `approval_call_id`, `approval_identity`, `call_id_reused`
  */
-export function applyDecision(
-  record: StateRecord,
-  item: unknown,
-  decision: Decision,
-  now: () => number = Date.now,
-): void {
+function decideOwn(record: StateRecord, item: unknown, decision: Decision, now: () => number): void {
   if (!(item instanceof ToolApprovalItem)) {
     throw new UserError('Only a waiting call can be decided: pass an item of `interruptions` (a `ToolApprovalItem`).', {
       code: 'approval_not_item',
@@ -73,6 +83,65 @@ export function applyDecision(
     originalArguments: undefined,
     ...(decision.type === 'done' && { output: decision.output }),
   });
+}
+
+/** The audit trail of a run and of its paused nested runs, oldest first; the path of each begins with the outermost call. */
+export function allDecisions(record: StateRecord): readonly StoredDecision[] {
+  const nested = nestedRuns(record);
+  if (nested.length === 0) return record.decisions;
+  return oldestFirst([
+    ...record.decisions,
+    ...nested.flatMap((inner) => under(inner.callId, allDecisions(inner.record))),
+  ]);
+}
+
+/** A nested run is over: what was decided in it is told by the run around it from now on (STATE-344). */
+export function takeOverDecisions(record: StateRecord, callId: string, nested: StateRecord): void {
+  const decisions = allDecisions(nested);
+  if (decisions.length > 0) record.decisions = oldestFirst([...record.decisions, ...under(callId, decisions)]);
+}
+
+function under(callId: string, decisions: readonly StoredDecision[]): StoredDecision[] {
+  return decisions.map((decision) => ({ ...decision, path: [callId, ...decision.path] }));
+}
+
+function oldestFirst(decisions: StoredDecision[]): StoredDecision[] {
+  return decisions.toSorted((a, b) => (a.at < b.at ? -1 : Number(a.at > b.at)));
+}
+
+/** The one record of the tree that waits for a decision on this call; the outer one when none does. @throws UserError `approval_ambiguous` */
+function ownerOf(record: StateRecord, item: unknown): StateRecord {
+  if (!(item instanceof ToolApprovalItem)) return record;
+  const owners = waitingFor(record, item);
+  if (owners.length > 1) throw ambiguous();
+  return owners[0] ?? record;
+}
+
+/** Deepest first. A call that has its output waits no more, whatever the list says. */
+function waitingFor(record: StateRecord, item: ToolApprovalItem): StateRecord[] {
+  const { step } = record;
+  const own = step.type === 'interruption' ? step.interruptions : [];
+  const waits = own.some(
+    (other) =>
+      (other === item || isSameCall(other, item)) &&
+      contextInternals(record.context).ledger.status(other.callId)?.completed !== true,
+  );
+  return [...nestedRuns(record).flatMap((nested) => waitingFor(nested.record, item)), ...(waits ? [record] : [])];
+}
+
+/** The same agent's call of that id. Without an identity nobody can say that it is another one. */
+function isSameCall(a: ToolApprovalItem, b: ToolApprovalItem): boolean {
+  if (a.agent !== b.agent || a.callId !== b.callId) return false;
+  const identity = identityOf(b);
+  const other = identityOf(a);
+  return identity === undefined || other === undefined || other.equals(identity);
+}
+
+function ambiguous(): UserError {
+  return new UserError(
+    'More than one waiting call fits this item, so it is unclear which one is decided. Call ids must be unique.',
+    { code: 'approval_ambiguous' },
+  );
 }
 
 /** Calls of the same tool that wait, and of which the opposite was said last: that stays theirs (STATE-163). */
@@ -141,10 +210,7 @@ function waitingItem(record: StateRecord, item: ToolApprovalItem): ToolApprovalI
     (other) => other === item || (identity !== undefined && identityOf(other)?.equals(identity) === true),
   );
   if (same.length > 1 || (identity === undefined && ofCall.length > 1)) {
-    throw new UserError(
-      'More than one waiting call fits this item, so it is unclear which one is decided. Call ids must be unique.',
-      { code: 'approval_ambiguous' },
-    );
+    throw ambiguous();
   }
   return own ?? same[0] ?? item;
 }
@@ -175,9 +241,4 @@ function decidable(item: ToolApprovalItem): {
     );
   }
   return { lookupKey, identity };
-}
-
-function identityOf(item: ToolApprovalItem): CallIdentity | undefined {
-  const { lookupKey, toolName } = approvalInternals(item);
-  return callIdentity(item.rawItem, lookupKey, { toolName });
 }

@@ -14,8 +14,11 @@ export function goesOn(step: Step): boolean {
   return step.type === 'run_again' || step.type === 'handoff';
 }
 
-/** The step as users see it; `undefined` before the first turn, and of a finished run that was read from JSON. */
-export function nextStepOf(step: Step): NextStep | undefined {
+/** The step as users see it, with all calls that wait; `undefined` before the first turn, and of a finished run that was read from JSON. */
+export function nextStepOf(
+  step: Step,
+  waiting: readonly ToolApprovalItem[] = step.type === 'interruption' ? step.interruptions : [],
+): NextStep | undefined {
   switch (step.type) {
     case 'none':
       return undefined;
@@ -27,7 +30,7 @@ export function nextStepOf(step: Step): NextStep | undefined {
       return { type: 'next_step_final_output', output: step.output };
     case 'interruption':
       // A list of its own: emptying it by a cast must not reach the state.
-      return { type: 'next_step_interruption', interruptions: step.interruptions.slice() };
+      return { type: 'next_step_interruption', interruptions: waiting.slice() };
     default:
       return step satisfies never;
   }

@@ -2,6 +2,7 @@ import type { AnyAgent } from '../agent/agent.ts';
 import type { InputGuardrailResult, OutputGuardrailResult, ToolGuardrailResult } from '../agent/guardrail.ts';
 import type { AgentInputItem, RunItem } from '../items/items.ts';
 import type { JsonObject, ResponseFunctionToolCall } from '../items/wire.ts';
+import type { AgentToolRuns } from './agent-tool-runs.ts';
 import type { ModelResponse } from '../models/model.ts';
 import type { RunContext } from './context.ts';
 import type { DecisionRecord, ToolApprovalItem } from './decisions.ts';
@@ -31,6 +32,8 @@ export interface StateRecord {
   processed: ProcessedResponse | undefined;
 
   step: Step;
+  /** Paused runs of agent tools, which are written down with their calls; absent where no tool ever paused. */
+  agentToolRuns?: AgentToolRuns | undefined;
   currentTurn: number;
   /** `null`: no limit. */
   maxTurns: number | null;
@@ -80,6 +83,7 @@ export type Step =
   | { readonly type: 'final_output'; readonly output: unknown }
   | {
       readonly type: 'interruption';
+      /** Of the run itself; `waitingItems` has those of nested runs too. */
       readonly interruptions: readonly ToolApprovalItem[];
       readonly responseAccepted: boolean;
       readonly llmEndHooksStarted: boolean;
@@ -106,7 +110,7 @@ export interface ProcessedResponse {
 export interface ProcessedFunction {
   readonly call: ResponseFunctionToolCall;
   readonly tool: ToolDescriptor;
-  /** Snapshot of the paused run of an agent tool, verbatim. */
+  /** Snapshot of the paused run of an agent tool, verbatim, where its agent could not be found. */
   readonly agentRunState?: JsonObject | undefined;
 }
 

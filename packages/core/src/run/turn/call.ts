@@ -6,7 +6,6 @@ import type { PreparedCall } from './prepare.ts';
 import { ModelBehaviorError, ModelTimeoutError, UserError } from '../../base/errors.ts';
 import { toUsage } from '../../base/usage.ts';
 import { callModel } from '../../models/call.ts';
-import { contextInternals } from '../../state/context.ts';
 
 /**
  * The model call of a turn. Its usage counts as soon as it is known, also that of a response which failed; raw events go
@@ -14,7 +13,6 @@ import { contextInternals } from '../../state/context.ts';
  */
 export async function callForTurn(prepared: PreparedCall, record: StateRecord, env: RunEnv): Promise<ModelResponse> {
   const { emit, control } = env;
-  const { usage } = contextInternals(env.context);
   const request = {
     systemInstructions: prepared.instructions,
     ...(prepared.prompt === undefined ? undefined : { prompt: prepared.prompt }),
@@ -37,13 +35,13 @@ export async function callForTurn(prepared: PreparedCall, record: StateRecord, e
       const answer = callModel(prepared.model, request, onEvent);
       return control.race(env.inputCheck?.cut(answer) ?? answer);
     });
-    usage.add(response.usage);
+    env.countUsage(response.usage);
     env.spans.countUsage(response.usage);
     return response;
   } catch (error) {
     // A request that left counts, with what the provider said that it cost; wrong use is found before.
     const failed = error instanceof ModelBehaviorError ? error.response?.usage : undefined;
-    if (!(error instanceof UserError)) usage.add(failed ?? toUsage());
+    if (!(error instanceof UserError)) env.countUsage(failed ?? toUsage());
     if (error instanceof ModelBehaviorError) env.deliverQueued = true;
     if (error instanceof ModelTimeoutError) env.spans.modelTimedOut(error);
     throw error;

@@ -2,6 +2,7 @@ import type { ParsedArguments } from '../../agent/arguments.ts';
 import type { FunctionTool, ToolOrigin } from '../../agent/tool.ts';
 import type { ToolApprovalItem } from '../../state/decisions.ts';
 import type { StoredDecision } from '../../state/record.ts';
+import type { PendingNestedRun } from '../../state/agent-tool-runs.ts';
 import type { RunEnv } from '../env.ts';
 import type { FunctionSpan } from '../function-span.ts';
 import type { CallVerdicts, Pass } from './pass.ts';
@@ -18,10 +19,12 @@ import { tracedPart } from '../../models/traced-input.ts';
 import { contextInternals, createToolContext } from '../../state/context.ts';
 import { applyAnswer } from '../../state/doubt.ts';
 import type { ToolContext } from '../../state/context.ts';
+import { paused } from '../env.ts';
 import { callSharedHooks } from '../hooks.ts';
 import { Batch } from './batch.ts';
-import { gate } from './gate.ts';
+import { gate, storedVerdict } from './gate.ts';
 import { Places } from './places.ts';
+import { mayReenter } from './reenter.ts';
 import type { ToolVerdict } from './tool-guardrails.ts';
 import { notFoundText, rejectionText, exceptionText } from './texts.ts';
 
@@ -100,13 +103,16 @@ class CallRun {
   }
 
   run(waiting: ToolApprovalItem | undefined): Promise<void> {
-    const { tool } = this.#call;
-    if (tool === undefined && waiting === undefined && !this.#call.inDoubt) return this.#notFound();
+    const { tool, paused } = this.#call;
+    if (tool === undefined && paused === undefined && waiting === undefined && !this.#call.inDoubt)
+      return this.#notFound();
     const span = this.#env.spans.startFunction(this.#call.call, tool, this.#pass.agent);
+    const work = (under: FunctionSpan | undefined): Promise<void> =>
+      paused ? this.#reentered(paused, under) : this.#gated(waiting, under);
     return span === undefined
-      ? this.#gated(waiting, undefined)
+      ? work(undefined)
       : span.within(
-          () => this.#gated(waiting, span),
+          () => work(span),
           () => this.#batch.cancelled(this.#call),
         );
   }
@@ -138,6 +144,23 @@ class CallRun {
     }
   }
 
+  /** The call of an agent tool whose run is kept: it goes on where it stopped, or stays as it is (STATE-233). */
+  async #reentered(paused: PendingNestedRun, span: FunctionSpan | undefined): Promise<void> {
+    const { tool } = this.#call;
+    const stored = storedVerdict(this.#call, this.#pass);
+    if (stored?.type === 'reject') return await this.#reject(stored.message, span);
+    const mayGoOn = await mayReenter(paused.record, this.#env);
+    if (this.#batch.closed) return;
+    if (!mayGoOn) return this.#pause(span);
+    this.#pass.reentered = true;
+    return tool === undefined ? await this.#notFound() : await this.#execute(tool, undefined, span);
+  }
+
+  #pause(span: FunctionSpan | undefined): void {
+    this.#pass.commitPaused(this.#call, this.#verdicts);
+    span?.interrupted();
+  }
+
   async #execute(
     tool: FunctionTool<never>,
     parsed: ParsedArguments | undefined,
@@ -162,28 +185,15 @@ class CallRun {
     parsed: ParsedArguments | undefined,
     span: FunctionSpan | undefined,
   ): Promise<void> {
-    const { call } = this.#call;
     const { agent, record } = this.#pass;
     const context = this.#context(span);
-    const { inputGuardrails, outputGuardrails } = toolInternals(tool);
-    this.#markExecuted();
-    if (inputGuardrails) {
-      const { guardInput } = await import('./tool-guardrails.ts');
-      const verdict = await guardInput(inputGuardrails, { context, agent }, this.#noted().input);
-      if (this.#batch.closed || this.#batch.stopping) return;
-      if (verdict.rejected) return await this.#commitAnswer(tool, verdict.message, span);
-    }
-    await callSharedHooks(record, this.#env, (hooks) => hooks.onToolStart?.(context, agent, tool));
-    // A sibling failed meanwhile: the body does not begin any more.
+    const { outputGuardrails } = toolInternals(tool);
+    // What goes before a nested run went before its first part (STATE-234).
+    if (this.#call.paused === undefined && !(await this.#begin(tool, context, span))) return;
+    const done = await this.#body(tool, context, parsed);
+    if (this.#batch.closed) return;
+    if (done.output === paused) return this.#pause(span);
     if (this.#batch.stopping) return;
-    const effect = { kind: 'tool', toolName: tool.qualifiedName, callId: call.call_id } as const;
-    const done = await this.#env.step(effect, () =>
-      invokeTool(tool, context, call.arguments, {
-        parsed,
-        abort: (reason) => this.#batch.abort(this.#call, reason),
-      }),
-    );
-    if (this.#batch.closed || this.#batch.stopping) return;
     this.#batch.committing(this.#call);
     let output = await this.#answer(done, span);
     if (this.#batch.closed) return;
@@ -196,6 +206,61 @@ class CallRun {
     await this.#commitAnswer(tool, output, span);
     if (this.#batch.closed) return;
     await callSharedHooks(record, this.#env, (hooks) => hooks.onToolEnd?.(context, agent, tool, output));
+  }
+
+  /** What goes before the body. `false`: it does not begin. */
+  async #begin(
+    tool: FunctionTool<never>,
+    context: ToolContext<never>,
+    span: FunctionSpan | undefined,
+  ): Promise<boolean> {
+    const { agent, record } = this.#pass;
+    const { inputGuardrails } = toolInternals(tool);
+    this.#markExecuted();
+    if (inputGuardrails) {
+      const { guardInput } = await import('./tool-guardrails.ts');
+      const verdict = await guardInput(inputGuardrails, { context, agent }, this.#noted().input);
+      if (this.#batch.closed || this.#batch.stopping) return false;
+      if (verdict.rejected) {
+        await this.#commitAnswer(tool, verdict.message, span);
+        return false;
+      }
+    }
+    await callSharedHooks(record, this.#env, (hooks) => hooks.onToolStart?.(context, agent, tool));
+    // A sibling failed meanwhile: the body does not begin any more.
+    return !this.#batch.stopping;
+  }
+
+  /** The tool's body under its failure policy. That of an agent tool is a run, whose effects are its own. */
+  async #body(
+    tool: FunctionTool<never>,
+    context: ToolContext<never>,
+    parsed: ParsedArguments | undefined,
+  ): Promise<ToolInvocation> {
+    const { call } = this.#call;
+    const abort = (reason: unknown): void => this.#batch.abort(this.#call, reason);
+    const { nested } = this.#env;
+    if (nested === undefined || toolInternals(tool).agentTool === undefined) {
+      const effect = { kind: 'tool', toolName: tool.qualifiedName, callId: call.call_id } as const;
+      return await this.#env.step(effect, () => invokeTool(tool, context, call.arguments, { parsed, abort }));
+    }
+    const { record } = this.#pass;
+    const env = this.#env;
+    let fatal: { readonly error: unknown } | undefined;
+    const done = await invokeTool(tool, context, call.arguments, {
+      parsed: this.#call.paused ? { ok: true, value: undefined } : parsed,
+      abort,
+      body: async (args, ctx) => {
+        try {
+          return await nested({ tool, call, args, context: ctx, record, env });
+        } catch (error) {
+          if (this.#call.paused && isInDoubt(error)) fatal = { error };
+          throw error;
+        }
+      },
+    });
+    if (fatal) throw fatal.error;
+    return done;
   }
 
   /** The output is there, and what the tool's own code knows about it. */
@@ -239,7 +304,8 @@ class CallRun {
     if (failure === undefined) return done.output;
     if (failure.handledBy === 'timeout') span?.timedOut(failure.error, 'error_handled');
     else span?.handledFailure(failure.error, failure.handledBy === 'default');
-    return failure.handledBy === 'default'
+    // The formatter answers for tools without a run of their own (RUN-243).
+    return failure.handledBy === 'default' && this.#call.tool?.origin.type === 'function'
       ? await exceptionText(this.#env, this.#call.call, String(done.output), failure.error)
       : done.output;
   }
@@ -280,7 +346,8 @@ class CallRun {
       toolArguments: call.arguments,
       attempt: this.#call.inDoubt ? 2 : 1,
       signal: () => this.#batch.signal(this.#call),
-      runKey: this.#pass.record.runKey,
+      runKey: this.#env.nesting?.runKey ?? this.#pass.record.runKey,
+      path: this.#env.nesting?.path,
       span: span?.span,
     }) as ToolContext<never>);
   }
@@ -298,6 +365,13 @@ class CallRun {
     this.#pass.commitOutput(this.#call, item, this.#verdicts);
     return item;
   }
+}
+
+/**
+ * A nested run that goes on again has a call in doubt: nobody may take that for a failure of the tool, it waits for an answer.
+ */
+function isInDoubt(error: unknown): boolean {
+  return error instanceof ModelBehaviorError && error.code === 'call_executed_uncommitted';
 }
 
 /** Of a tool that is gone: what its item says. */

@@ -105,7 +105,8 @@ function answered(call: PlannedFunctionCall, pass: Pass): Verdict | undefined {
   return stored?.type === 'reject' ? stored : undefined;
 }
 
-function storedVerdict(call: PlannedFunctionCall, pass: Pass): Verdict | undefined {
+/** What was decided about the call. */
+export function storedVerdict(call: PlannedFunctionCall, pass: Pass): Verdict | undefined {
   if (call.lookupKey === undefined) return undefined;
   const { approvals, ledger } = contextInternals(pass.record.context);
   const decision = approvals.decisionFor(
@@ -162,7 +163,7 @@ async function askProgram(
   env: RunEnv,
 ): Promise<Verdict | undefined> {
   const { onApproval } = env.options;
-  if (onApproval === undefined) return undefined;
+  if (onApproval === undefined || env.asked?.has(item) === true) return undefined;
   try {
     const decision = await env.control.race(onApproval(env.context as never, item));
     if (decision === undefined) return undefined;

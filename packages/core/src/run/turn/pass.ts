@@ -7,12 +7,15 @@ import type { ProcessedResponse, StateRecord } from '../../state/record.ts';
 import type { HandoffCall } from './classify.ts';
 import type { Plan, PlannedFunctionCall } from './plan.ts';
 import { contextInternals } from '../../state/context.ts';
+import { takeOverDecisions } from '../../state/decide.ts';
 import { locateResponse } from '../../state/locate.ts';
 
 /** What came of one call. */
 export type CallResult =
   | { readonly type: 'output'; readonly item: ToolCallOutputItem }
-  | { readonly type: 'waiting'; readonly item: ToolApprovalItem };
+  | { readonly type: 'waiting'; readonly item: ToolApprovalItem }
+  /** The run behind the call waits. */
+  | { readonly type: 'paused' };
 
 /** What the guardrails of a tool said about one call; it counts when the call has an output, or waits. */
 export interface CallVerdicts {
@@ -47,6 +50,8 @@ export class Pass {
   readonly #order: number[] = [];
   #left: readonly RunItem[] | undefined;
   #handedOff = false;
+  /** The run behind a call went on, whatever came of it. */
+  reentered = false;
 
   constructor(
     record: StateRecord,
@@ -86,6 +91,25 @@ export class Pass {
     // A fresh turn lists outputs of calls to unknown tools behind all others.
     this.#insert(this.fresh && call.tool === undefined ? 2 * this.calls.length + call.index : call.index, item);
     contextInternals(this.record.context).ledger.markCompleted(call.call.call_id);
+    this.#forgetRun(call);
+  }
+
+  /** The run behind the call waits; the registry has it. */
+  commitPaused(call: PlannedFunctionCall, verdicts?: CallVerdicts): void {
+    if (verdicts) this.#note(verdicts);
+    this.results.set(call, { type: 'paused' });
+  }
+
+  /** Some run behind a call waits. */
+  get paused(): boolean {
+    return [...this.results.values()].some(({ type }) => type === 'paused');
+  }
+
+  /** An entry of the registry goes with its call (STATE-256); what was decided inside is told by this run from now on. */
+  #forgetRun({ call }: PlannedFunctionCall): void {
+    const { agentToolRuns } = this.record;
+    const nested = agentToolRuns?.consume(call, agentToolRuns.scope);
+    if (nested) takeOverDecisions(this.record, call.call_id, nested.record);
   }
 
   /** The call waits for a decision; `known` items stand in the record already. */
@@ -132,7 +156,9 @@ export class Pass {
   /** An earlier pass committed outputs and failed before anybody was told of them (STATE-230). */
   hasRecovered(): boolean {
     if (this.fresh) return false;
-    const made = new Set<RunItem>([...this.results.values()].map(({ item }) => item));
+    const made = new Set<RunItem>(
+      [...this.results.values()].flatMap((result) => ('item' in result ? result.item : [])),
+    );
     return this.unpublished().some((item) => item.type === 'tool_call_output_item' && !made.has(item));
   }
 

@@ -1,9 +1,14 @@
+import type { PendingNestedRun } from '../../state/agent-tool-runs.ts';
 import type { CallIdentity } from '../../state/identity.ts';
 import type { StateRecord } from '../../state/record.ts';
 import type { InvocationLedger } from '../../state/ledger.ts';
+import { toolInternals } from '../../agent/tool-internals.ts';
+import { pausedRunOf } from '../../state/agent-tool-runs.ts';
 import { contextInternals } from '../../state/context.ts';
 import { answerTo } from '../../state/doubt.ts';
+import { callIdentity } from '../../state/identity.ts';
 import { executedUncommitted } from '../../state/ledger.ts';
+import { lookupKeyOf } from '../../state/lookup-key.ts';
 import { ModelBehaviorError } from '../../base/errors.ts';
 import { findHandoff, withoutRepeats } from './classify.ts';
 import type { Classified, FunctionCall, HandoffCall, ToolTable } from './classify.ts';
@@ -16,6 +21,8 @@ export interface PlannedFunctionCall extends FunctionCall {
   readonly index: number;
   /** It was started before, and nobody knows how it ended. */
   readonly inDoubt: boolean;
+  /** Of the call of an agent tool: its run, which was started before and is kept (STATE-233). */
+  readonly paused?: PendingNestedRun | undefined;
 }
 
 export interface Plan {
@@ -37,6 +44,7 @@ export function planResponse(
   classified: Classified,
   ledger: InvocationLedger,
   mayGoOn: (call: PlannedFunctionCall | HandoffCall) => boolean = () => false,
+  pausedRun: (call: FunctionCall) => PendingNestedRun | undefined = () => undefined,
 ): Plan {
   const all = classified.handoffs.length === 0 ? classified.calls : [...classified.calls, ...classified.handoffs];
   if (all.length === 0) return { classified, calls: [], handoffs: [], dropped: false };
@@ -57,8 +65,9 @@ export function planResponse(
         else handoffs.push(call);
         return;
       }
-      const planned = { ...call, identity: row.identity, index: calls.length, inDoubt };
-      if (inDoubt && !mayGoOn(planned)) doubtful.push(call.call);
+      const kept = inDoubt ? pausedRun(call) : undefined;
+      const planned = { ...call, identity: row.identity, index: calls.length, inDoubt: inDoubt && !kept, paused: kept };
+      if (planned.inDoubt && !mayGoOn(planned)) doubtful.push(call.call);
       else calls.push(planned);
     }
   });
@@ -82,15 +91,44 @@ export function planResume(
   const owner = record.currentAgent;
   const decision = ({ lookupKey, identity }: PlannedFunctionCall): boolean | undefined =>
     lookupKey && approvals.decisionFor({ owner, lookupKey, identity }, ledger)?.approved;
-  const plan = planResponse(stored, ledger, (call) => {
+  const mayGoOn = (call: PlannedFunctionCall | HandoffCall): boolean => {
     if (onInDoubt === 'retry') return true;
     if ('handoff' in call) return false;
     return onInDoubt === 'interrupt' || answerTo(record, call.call.call_id) !== undefined || decision(call) === false;
-  });
-  for (const call of plan.calls)
+  };
+  const plan = planResponse(stored, ledger, mayGoOn, ({ call }) => pausedRunOf(record, call));
+  for (const call of plan.calls) {
+    if (call.paused && decision(call) !== false) checkPaused(call, tools);
     if (call.tool === undefined && findHandoff(call.call, tools) && decision(call) === true)
       throw new ModelBehaviorError(
         `The call ${call.call.name} (${call.call.call_id}) was approved as the call of a tool, and agent ${owner.name} has a handoff of that name now. Rename the handoff, or start a new run.`,
       );
+  }
   return plan;
+}
+
+/** A paused run goes on with the agent that it began with, or not at all (STATE §8.2 step 4). @throws ModelBehaviorError */
+function checkPaused({ call, tool, paused }: PlannedFunctionCall, tools: ToolTable): void {
+  if (tool === undefined && findHandoff(call, tools) === undefined) return;
+  if (tool && toolInternals(tool).agentTool?.agent === paused?.record.startingAgent) return;
+  throw new ModelBehaviorError(
+    `The run behind the call ${call.name} (${call.call_id}) is paused, and the tool of that name is no longer the agent that it began with. Restore the original tool, reject the call, or start a new run.`,
+    { code: 'nested_tool_replaced' },
+  );
+}
+
+/**
+ * What the stored response asks for must be what its calls were when they were first planned; looked at before anything
+ * of the user is called (STATE-243).
+ * @throws ModelBehaviorError `call_id_reused`
+ */
+export function checkStoredCalls(record: StateRecord): void {
+  const { ledger } = contextInternals(record.context);
+  for (const item of record.processed?.newItems ?? []) {
+    const isHandoff = item.type === 'handoff_call_item';
+    if (!isHandoff && (item.type !== 'tool_call_item' || item.rawItem.type !== 'function_call')) continue;
+    const call = item.rawItem as FunctionCall['call'];
+    const identity = callIdentity(call, lookupKeyOf(call), isHandoff ? { role: 'handoff' } : {});
+    if (identity) ledger.checkBinding(identity);
+  }
 }

@@ -34,7 +34,7 @@ const runAgain: Settled = { step: { type: 'run_again' } };
  */
 export async function settle(pass: Pass, tools: ToolTable, output: ResolvedOutput, env: RunEnv): Promise<Settled> {
   const waiting = stillWaiting(pass);
-  if (waiting.length > 0)
+  if (waiting.length > 0 || pass.paused)
     return {
       step: { type: 'interruption', interruptions: waiting, responseAccepted: false, llmEndHooksStarted: true },
     };
