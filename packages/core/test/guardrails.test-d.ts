@@ -52,9 +52,13 @@ test('an output guardrail sees the type of the output', () => {
 
 test('a verdict is complete', () => {
   // @ts-expect-error no tripwireTriggered
-  const _: InputGuardrail = { name: 'x', execute: () => ({}) };
-  // @ts-expect-error a rejection has a message
-  const _tool: ToolInputGuardrail = { name: 'x', execute: () => ({ behavior: { type: 'reject_content' } }) };
+  new Agent({ name: 'A', inputGuardrails: [{ name: 'x', execute: () => ({}) }] });
+  tool({
+    name: 't',
+    execute: () => 1,
+    // @ts-expect-error a rejection has a message
+    inputGuardrails: [{ name: 'x', execute: () => ({ behavior: { type: 'reject_content' } }) }],
+  });
 });
 
 test('guardrails of a tool need its context', () => {

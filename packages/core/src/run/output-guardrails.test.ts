@@ -67,10 +67,10 @@ bothForms((runForm, form) => {
         outputType: z.object({ n: z.number() }),
         outputGuardrails: [{ name: 'o', execute: (args) => (seen.push(args), { tripwireTriggered: false }) }],
       });
-      const result = await runForm(agent as never, 'Hi', {
+      const result = await runForm(agent, 'Hi', {
         context: 7,
         outputGuardrails: [judge('run', false, 'fine')],
-      } as RunOptions);
+      });
       expect(seen).toHaveLength(1);
       expect(seen[0]).toMatchObject({ agentOutput: { n: 1 }, agent, modelResponse: result.rawResponses[0] });
       expect([seen[0]?.context, seen[0]?.signal instanceof AbortSignal]).toEqual([result.context, true]);
