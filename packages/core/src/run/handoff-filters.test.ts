@@ -238,6 +238,20 @@ bothForms((runForm, form) => {
       expect(result.newItems.filter(({ type }) => type === 'tool_approval_item')).toHaveLength(1);
     });
 
+    test('decides on what the pause of its turn made public, too; the session keeps what the pause stored [RUN-506, 1202]', async () => {
+      const session = new PlainSession();
+      const { a, model } = chain([toolCall('t'), [text('x'), toolCall('t'), toolCall('g'), toB()], 'from B'], {
+        inputFilter: removeAllTools,
+      });
+      const paused = await runForm(a, 'Hi', { session });
+      const state = await RunState.fromString(a, paused.toState().toString());
+      for (const item of state.interruptions) state.approve(item);
+      const result = await runForm(a, state, { session });
+      expect(kindsSeen(model, 2)).toBe('u m');
+      expect(kindsOf(result.toInputList())).toBe('u fc fco m m');
+      expect(added(session)).toEqual(['add[u]', 'add[fc fco]', 'add[m fc fc fc fco]', 'add[m]']);
+    });
+
     test('a state written down after it goes on with what the target would have seen [STATE-211, 352]', async () => {
       const inputFilter = vi.fn<HandoffInputFilter>(({ newItems }) => ({
         inputItems: newItems.filter(({ type }) => type === 'message_output_item'),

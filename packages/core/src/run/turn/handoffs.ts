@@ -166,15 +166,24 @@ function ownedIn(
 /** The one place where history is not only appended to. Items of earlier turns stay public, whatever the model sees. */
 function rewriteHistory({ before, after, owned }: HistoryChange, pass: Pass, env: RunEnv): void {
   const { record } = pass;
-  const known = record.generatedItems;
+  const known = [...record.generatedItems, ...record.sessionItems];
   const { inputHistory, preHandoffItems, newItems, inputItems } = after;
   if (inputHistory !== before.inputHistory)
     record.input = typeof inputHistory === 'string' ? inputHistory : inputHistory.slice();
   record.generatedItems = [...new Set([...preHandoffItems, ...(inputItems ?? newItems)])];
   record.ownedHistory = owned;
+  withdraw(before.newItems, newItems, record);
   pass.leave(newItems);
   env.modelInput.rewritten();
   forgetUnseen(known, [...record.generatedItems, ...record.sessionItems, ...newItems], env);
+}
+
+/** Of a turn that paused, items are public already: a filter decides on them, too (RUN-1202). The session keeps what it has. */
+function withdraw(items: readonly RunItem[], left: readonly RunItem[], record: StateRecord): void {
+  if (left === items) return;
+  const dropped = new Set(items);
+  for (const item of left) dropped.delete(item);
+  record.sessionItems = record.sessionItems.filter((item) => !dropped.has(item));
 }
 
 /** A state lists a finished call only with its items: of calls that stand nowhere any more it says nothing. */
