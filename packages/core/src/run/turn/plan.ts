@@ -65,7 +65,7 @@ export function planResponse(
         else handoffs.push(call);
         return;
       }
-      const kept = inDoubt ? pausedRun(call) : undefined;
+      const kept = pausedRun(call);
       const planned = { ...call, identity: row.identity, index: calls.length, inDoubt: inDoubt && !kept, paused: kept };
       if (planned.inDoubt && !mayGoOn(planned)) doubtful.push(call.call);
       else calls.push(planned);
