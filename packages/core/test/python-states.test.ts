@@ -90,6 +90,16 @@ function handedOff(...steps: ModelStep[]): Graph {
   return { agent: new Agent({ name: 'Desk', model: new ScriptedModel([]), handoffs: [billing] }), model, effects };
 }
 
+/** Agent `Billing` behind the tool `ask_billing` of `Desk`, with a model each. */
+function nested(inner: ModelStep[], outer: ModelStep[]): Graph & { readonly inner: Graph } {
+  const billing = desk(...inner);
+  const expert = new Agent({ name: 'Billing', model: billing.model, tools: billing.agent.tools.slice(0, 1) });
+  const model = new ScriptedModel(outer);
+  const ask = expert.asTool({ toolName: 'ask_billing', toolDescription: 'Ask billing.' });
+  const agent = new Agent({ name: 'Desk', model, tools: [ask] });
+  return { agent, model, effects: billing.effects, inner: { ...billing, agent: expert } };
+}
+
 const refundCall = (order_id: number, note: string, callId: string) =>
   toolCall('refund_order', { order_id, note }, { callId });
 
@@ -319,6 +329,58 @@ bothForms((run, form) => {
         expect(refs(result.toState())).toEqual(pythonState(`${file}.json`)['nested_history_owned_session_item_refs']);
       },
     );
+  });
+
+  describe(`an agent tool that was paused (${form})`, () => {
+    const files = ['c1_nested_interrupted', 'c2_nested_approved'];
+    const olderFiles = ['0.22.0/c2_nested_approved', '0.22.3/c2_nested_approved', '0.23.1/c2_nested_approved'];
+
+    it.each([...files, ...olderFiles])('%s: goes on inside, once decided [STATE-241, 245, 531]', async (file) => {
+      const graph = nested(['Refunded.'], ['All done.']);
+      const state = await restored(graph, file, file.startsWith('c1') ? 'approve' : 'nothing');
+      expect(state.interruptions).toMatchObject([{ name: 'refund_order', agent: { name: 'Billing' } }]);
+      const result = await run(graph.agent, state);
+      expect(facts(graph, result)).toEqual(done(['refund 7'], 'All done.'));
+      expect([inputOf(graph), inputOf(graph.inner)]).toEqual(['u fc fco', 'u fc fco']);
+      // Each request once: the two before the pause, and those since.
+      expect(result.context.usage.requests).toBe(4);
+    });
+
+    it('c1: tells the nested model of a rejection; waits while nothing is decided', async () => {
+      const graph = nested(['Refunded.'], ['All done.']);
+      const rejected = await run(graph.agent, await restored(graph, 'c1_nested_interrupted', 'reject'));
+      expect(facts(graph, rejected)).toEqual(done([], 'All done.'));
+      expect(sentOutputs(graph.inner)).toEqual({ call_in: 'Tool execution was not approved.' });
+
+      const waiting = nested([], []);
+      const state = await restored(waiting, 'c1_nested_interrupted');
+      const result = await run(waiting.agent, state);
+      expect(facts(waiting, result)).toEqual({ status: 'interrupted', finalOutput: undefined, effects: [], calls: 0 });
+      expect(result.interruptions).toEqual(state.interruptions);
+      expect(waiting.inner.model.calls).toHaveLength(0);
+    });
+
+    it('c3: is over when the run is', async () => {
+      const graph = nested([], ['More.']);
+      const result = await run(graph.agent, await restored(graph, 'c3_nested_finished'));
+      expect(facts(graph, result)).toEqual(done([], 'More.'));
+      expect(graph.inner.model.calls).toHaveLength(0);
+    });
+
+    it('c1: is written again so that Python goes on with it: the nested state under its call', async () => {
+      const graph = nested(['Refunded.'], ['All done.']);
+      const state = await restored(graph, 'c1_nested_interrupted', 'approve');
+      const json = state.toJSON() as never as {
+        last_processed_response: { functions: { agent_run_state: { context: object } }[] };
+        context: { function_tool_approvals?: unknown };
+      };
+      expect(json.last_processed_response.functions[0]?.agent_run_state.context).toMatchObject({
+        function_tool_approvals: [
+          { agent: { name: 'Billing' }, tool_key: 'refund_order', decision: { approved: ['call_in'] } },
+        ],
+      });
+      expect(json.context.function_tool_approvals).toBeUndefined();
+    });
   });
 
   describe(`a run of Python that had ended, or stopped between turns (${form})`, () => {
