@@ -93,7 +93,7 @@ describe('the one loop', () => {
     const having = (pattern: RegExp): string[] =>
       files.filter(([, source]) => pattern.test(source)).map(([name]) => name);
     expect(having(/\basync function\*/)).toEqual(['loop.ts']);
-    expect(having(/\bof turns\(/)).toEqual(['segment.ts']);
+    expect(having(/\bof loop\.turns\(/)).toEqual(['segment.ts']);
     expect(having(/\bcallModel\(/)).toEqual(['turn/call.ts']);
     expect(having(/\binvokeTool\(/)).toEqual(['turn/execute.ts']);
   });

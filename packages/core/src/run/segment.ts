@@ -26,7 +26,6 @@ import { checkGuardedResume, checkResume } from './resume-checks.ts';
 import { Control } from './control.ts';
 import { errorDetails } from './error-details.ts';
 import { forkRecord } from './fork.ts';
-import { turns } from './loop.ts';
 import { startSpans } from './spans.ts';
 import type { RunSpans } from './spans.ts';
 import { ModelInput } from './turn/model-input.ts';
@@ -58,6 +57,9 @@ export interface SegmentParts {
 
 /** How a segment that did not fail ended. `cancelled`: after a turn, with nothing to show yet. */
 export type SegmentEnd = 'settled' | 'cancelled';
+
+/** With the first run: a program that only declares its agents does not load what runs them. */
+let loop: typeof import('./loop.ts') | undefined;
 
 /** One call of `run` or `runStreamed`: the checks at its entry, the loop, and the way out. */
 export class Segment {
@@ -147,7 +149,8 @@ export class Segment {
     await control.race(env.options.hooks?.onRunStart?.(env.context as never, this.#record.currentAgent));
     env.emit?.({ type: 'agent_updated_stream_event', newAgent: this.#record.currentAgent });
     if (control.afterTurn) return 'cancelled';
-    for await (const record of turns(this.#record, env)) {
+    loop ??= await control.race(import('./loop.ts'));
+    for await (const record of loop.turns(this.#record, env)) {
       this.#record = record;
       if (!goesOn(record.step)) break;
       const boundary = this.#sink?.boundary();
