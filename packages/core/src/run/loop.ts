@@ -193,7 +193,8 @@ async function resume(record: StateRecord, env: RunEnv): Promise<Decided> {
   if (record.inputUnchecked) await checkInput(record, env);
   const tools = await collectTools(record, env);
   const waiting = step.type === 'interruption' ? step.interruptions : [];
-  const before = waitingItems(record).length;
+  // A nested run only goes on where something was decided.
+  const before = env.nesting ? 0 : waitingItems(record).length;
   const stored = reclassify(processed, waiting, record.currentAgent, tools.table);
   const plan = planResume(stored, tools.table, record, env.options.onInDoubt ?? 'fail');
   const pass = new Pass(record, processed, plan, { fresh: false });

@@ -32,12 +32,18 @@ export interface PendingNestedRun {
 /** Stands for a nested run that goes on again: whatever ends the outer run, this is where the nested one can be gone on from. */
 export class ResumeCheckpoint implements PendingNestedRun {
   readonly #current: () => StateRecord;
-  /** Canonical identities of the calls that waited when it was resumed, as texts. */
-  readonly approvalIdentities: ReadonlySet<string>;
+  /** Calls that waited when it was resumed. */
+  readonly #items: readonly ToolApprovalItem[];
+  #identities: ReadonlySet<string> | undefined;
 
   constructor(current: () => StateRecord, items: readonly ToolApprovalItem[]) {
     this.#current = current;
-    this.approvalIdentities = new Set(items.flatMap((item) => identityText(item) ?? []));
+    this.#items = items;
+  }
+
+  /** Canonical identities of those calls, as texts; made when somebody asks. */
+  get approvalIdentities(): ReadonlySet<string> {
+    return (this.#identities ??= new Set(this.#items.flatMap((item) => identityText(item) ?? [])));
   }
 
   /** The live record, no copy. */
@@ -198,12 +204,12 @@ export function pausedRunOf(record: StateRecord, call: ResponseFunctionToolCall)
 export function nestedRuns(record: StateRecord): readonly { callId: string; record: StateRecord }[] {
   const { agentToolRuns, processed } = record;
   if (agentToolRuns === undefined || agentToolRuns.size === 0) return [];
-  const order = (callId: string): number =>
-    processed?.newItems.findIndex((item) => item.type === 'tool_call_item' && item.callId === callId) ?? -1;
-  return agentToolRuns
-    .entries()
-    .map(({ call, run }) => ({ callId: call.call_id, record: run.record }))
-    .toSorted((a, b) => order(a.callId) - order(b.callId));
+  const runs = agentToolRuns.entries().map(({ call, run }) => ({ callId: call.call_id, record: run.record }));
+  if (runs.length === 1) return runs;
+  const order = new Map(
+    processed?.newItems.map((item, index) => [item.type === 'tool_call_item' ? item.callId : undefined, index]),
+  );
+  return runs.toSorted((a, b) => (order.get(a.callId) ?? -1) - (order.get(b.callId) ?? -1));
 }
 
 /**
@@ -211,22 +217,34 @@ export function nestedRuns(record: StateRecord): readonly { callId: string; reco
  * (STATE-123). The step of a record has its own alone.
  */
 export function waitingItems(record: StateRecord): readonly ToolApprovalItem[] {
-  const { step, processed } = record;
+  const { step } = record;
   if (step.type !== 'interruption') return [];
-  const nested = nestedRuns(record);
-  if (nested.length === 0) return step.interruptions;
-  const open = new Set(step.interruptions);
+  if (record.agentToolRuns === undefined) return step.interruptions;
   const items: ToolApprovalItem[] = [];
+  collectWaiting(record, items);
+  return items;
+}
+
+function collectWaiting(record: StateRecord, items: ToolApprovalItem[]): void {
+  const { step, processed } = record;
+  if (step.type !== 'interruption') return;
+  const nested = nestedRuns(record);
+  if (nested.length === 0 || step.interruptions.length === 0) {
+    items.push(...step.interruptions);
+    for (const inner of nested) collectWaiting(inner.record, items);
+    return;
+  }
+  const open = new Set(step.interruptions);
+  const own = new Map<string, ToolApprovalItem>(step.interruptions.map((item) => [item.callId, item]));
+  const inner = new Map(nested.map(({ callId, record: run }) => [callId, run]));
   for (const item of processed?.newItems ?? []) {
     if (item.type !== 'tool_call_item' || item.callId === undefined) continue;
-    for (const own of open)
-      if (own.callId === item.callId) {
-        items.push(own);
-        open.delete(own);
-      }
-    for (const { callId, record: inner } of nested) if (callId === item.callId) items.push(...waitingItems(inner));
+    const waiting = own.get(item.callId);
+    if (waiting && open.delete(waiting)) items.push(waiting);
+    const run = inner.get(item.callId);
+    if (run) collectWaiting(run, items);
   }
-  return [...items, ...open];
+  items.push(...open);
 }
 
 /** Ids of the calls that have no output because somebody has to decide: on them, or in their nested runs. */

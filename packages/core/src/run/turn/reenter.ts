@@ -15,7 +15,7 @@ import { answerTo } from '../../state/doubt.ts';
 export async function mayReenter(nested: StateRecord, env: RunEnv): Promise<boolean> {
   if (nested.step.type !== 'interruption') return true;
   if (env.options.onApproval) await askAbout(nested, env);
-  return waitingItems(nested).length === 0 || isDecided(nested, env);
+  return isDecided(nested, env) || waitingItems(nested).length === 0;
 }
 
 function isDecided(record: StateRecord, env: RunEnv): boolean {

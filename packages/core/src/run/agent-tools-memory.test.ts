@@ -1,0 +1,66 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { expect, it } from 'vitest';
+import { Agent, run, RunState, setTracingDisabled } from '../index.ts';
+import { ScriptedModel, toolCall } from '../testing/index.ts';
+import { effectTool, idle } from '../../test/run-kit.ts';
+
+/** An agent behind `depth` agent tools, each with a model that answers once; the innermost asks for a gated call. */
+function nested(depth: number): Agent {
+  let agent = new Agent({
+    name: 'A0',
+    model: new ScriptedModel([toolCall('rm', { id: '1' }, { callId: 'in' }), 'r']),
+    tools: [effectTool('rm', [], { needsApproval: true })],
+  });
+  for (let i = 1; i <= depth; i += 1)
+    agent = new Agent({
+      name: `A${i}`,
+      model: new ScriptedModel([toolCall('down', { input: 'q' }, { callId: `c${i}` }), 'r']),
+      tools: [agent.asTool({ toolName: 'down' })],
+    });
+  return agent;
+}
+
+it('a state ten runs deep is about twice the size of one five runs deep [STATE-241]', async () => {
+  const sizes = await Promise.all(
+    [5, 10].map(async (depth) => (await run(nested(depth), 'hi')).toState().toString().length),
+  );
+  const [five = 0, ten = 0] = sizes;
+  expect(ten / five).toBeLessThanOrEqual(2.2);
+  expect(ten / five).toBeGreaterThan(1.5);
+});
+
+it('nothing holds paused nested runs that were dropped, and what was restored needs none of them [STATE#8, STATE-263, IL-062]', async () => {
+  setTracingDisabled(true);
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const heap = async (): Promise<number> => {
+    for (let i = 0; i < 3; i += 1) {
+      await idle(2);
+      collect();
+    }
+    return process.memoryUsage().heapUsed;
+  };
+  let held: WeakRef<object>[] = [];
+  const pause = async (times: number): Promise<void> => {
+    for (let i = 0; i < times; i += 1) {
+      const agent = nested(1);
+      const result = await run(agent, 'hi');
+      if (i % 100 === 0) held.push(new WeakRef(agent), new WeakRef(result), new WeakRef(result.toState()));
+    }
+  };
+  await pause(200);
+  held = [];
+  const before = await heap();
+  await pause(1000);
+  const after = await heap();
+  expect(held.filter((ref) => ref.deref() !== undefined)).toEqual([]);
+  expect(after / before).toBeLessThan(1.05);
+
+  const agent = nested(1);
+  const text = (await run(agent, 'hi')).toState().toString();
+  await heap();
+  const state = await RunState.fromString(agent, text);
+  for (const item of state.interruptions) state.approve(item);
+  expect((await run(agent, state)).finalOutput).toBe('r');
+});
