@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { constants } from 'node:os';
 import { basename, delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -115,6 +116,19 @@ export async function prepare() {
 }
 
 export const build = () => step('Building', 'turbo', ['run', 'build', '--output-logs=errors-only']);
+
+/** Builds what is not built and runs a program of the workspace on it, at the person's terminal; gives its exit code. */
+export async function runProgram(file, args) {
+  await prepare();
+  await build();
+  const child = spawn('node', [file, ...args], { cwd: root, env: environment, stdio: 'inherit' });
+  // Ctrl-C reaches the child by itself (same terminal); this process only waits for how it ends.
+  process.on('SIGINT', () => {});
+  process.on('SIGTERM', () => child.kill('SIGTERM'));
+  return new Promise((resolve) =>
+    child.on('close', (code, signal) => resolve(code ?? 128 + constants.signals[signal])),
+  );
+}
 
 /** Runs a command's main function; a failed step becomes its log and one clear line, never a stack trace. */
 export async function main(run) {

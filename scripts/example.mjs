@@ -1,0 +1,20 @@
+// `npm run example -- <name>`: brings up the workspace and runs an example on the built packages.
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { main, root, runProgram, StepError } from './bootstrap.mjs';
+
+const patterns = 'examples/patterns/src';
+const programs = new Map([
+  ...readdirSync(join(root, patterns))
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => [file.slice(0, -3), `${patterns}/${file}`]),
+  ['support-desk', 'examples/support-desk/src/main.ts'],
+]);
+
+await main(() => {
+  const [name = '', ...args] = process.argv.slice(2);
+  const file = programs.get(name);
+  if (file === undefined)
+    throw new StepError(`Which example? npm run example -- <name>, one of: ${[...programs.keys()].join(', ')}`);
+  return runProgram(file, args);
+});
