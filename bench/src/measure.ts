@@ -52,6 +52,13 @@ async function measure(measurement: MeasurementName): Promise<number[]> {
       const { firstSave, save, stringify, restore, parse } = await stateTimes('items', sized(10_000), ms, cpuMs);
       return [save, save / stringify, firstSave / stringify, restore, restore / parse];
     }
+    case 'state-nested': {
+      const { nestedTimes } = await import('./nested.ts');
+      const [five, ten] = await nestedTimes([5, 10], ms, cpuMs);
+      if (five === undefined || ten === undefined) throw new Error('Two depths were to be measured.');
+      const ratios = (['pause', 'bytes', 'save', 'restore', 'resume'] as const).map((of) => ten[of] / five[of]);
+      return [ten.pause, ...ratios];
+    }
     case 'sqlite-normal': {
       const { bare, session, operation } = await besideBare('NORMAL');
       return [bare.append, session.append, operation.append, bare.tail, session.tail];

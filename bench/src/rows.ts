@@ -12,6 +12,7 @@ export type MeasurementName =
   | 'calls-1000'
   | 'state-input'
   | 'state-items'
+  | 'state-nested'
   | 'sqlite-normal'
   | 'sqlite-full'
   | 'sqlite-long'
@@ -131,6 +132,18 @@ const states: readonly Measurement[] = [
       { title: '… the first time', unit: '×', goals: [{ atMost: 2.5 }] },
       { title: '… restore', unit: 'ms' },
       { title: '… of JSON.parse', unit: '×', goals: [{ atMost: 1.6 }] },
+    ],
+  },
+  {
+    name: 'state-nested',
+    peers: own,
+    rows: [
+      { title: 'pause 10 agent tools deep', unit: 'ms' },
+      { title: '… of 5 deep', unit: '×', goals: [{ atMost: 2.2 }] },
+      { title: '… bytes of its state', unit: '×', goals: [{ atMost: 2.2 }] },
+      { title: '… save', unit: '×', goals: [{ atMost: 2.2 }] },
+      { title: '… restore 10 deep, 5 deep', unit: '×', goals: [{ atMost: 2.2 }] },
+      { title: '… resume 10 deep, 5 deep', unit: '×', goals: [{ atMost: 2.2 }] },
     ],
   },
 ];
