@@ -157,7 +157,8 @@ export {
   ToolTimeoutError,
   UserError,
 } from './base/errors.ts';
-export type { AgentsErrorCode, ModelBehaviorErrorCode, RunErrorDetails, UserErrorCode } from './base/errors.ts';
+export type { AgentsErrorCode, ModelBehaviorErrorCode, UserErrorCode } from './base/error-codes.ts';
+export type { RunErrorDetails } from './base/errors.ts';
 export { configureLogging, getLogger } from './base/logger.ts';
 export type { Logger, LoggingOptions, LogLevel, LogRecord } from './base/logger.ts';
 

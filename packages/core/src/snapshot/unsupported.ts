@@ -1,5 +1,5 @@
 import { UserError } from '../base/errors.ts';
-import type { UserErrorCode } from '../base/errors.ts';
+import type { UserErrorCode } from '../base/error-codes.ts';
 import type { JsonObject } from '../items/wire.ts';
 import { nestedRuns } from '../state/agent-tool-runs.ts';
 import { approvalInternals } from '../state/decisions.ts';
