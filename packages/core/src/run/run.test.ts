@@ -751,7 +751,7 @@ describe('a tool that throws', () => {
     configureLogging({ sink: (line) => void lines.push(line) });
     await go();
     expect(lines).toMatchObject([{ level: 'warn', logger: 'openai.agents.tools' }]);
-    expect(lines[0]?.message).toMatch(/boom threw a RangeError/);
+    expect(lines[0]?.message).toMatch(/boom failed: RangeError/);
     expect(JSON.stringify(lines)).not.toContain('secret');
     configureLogging({ dontLogToolData: false });
     await go();

@@ -37,7 +37,7 @@ function tellDeveloper({ name }: ResponseFunctionToolCall, error: Error): void {
   if (error instanceof ModelBehaviorError) log.debug(`The arguments for the tool ${name} do not fit.`);
   else if (log.dontLogToolData)
     log.warn(
-      `The tool ${name} threw a ${className(error)}. The error is shown here after configureLogging({ dontLogToolData: false }); a failureErrorFunction of the tool gets it.`,
+      `The tool ${name} failed: ${className(error)}. The error is shown here after configureLogging({ dontLogToolData: false }); a failureErrorFunction of the tool gets it.`,
     );
   else log.warn(`The tool ${name} threw.`, error);
 }
