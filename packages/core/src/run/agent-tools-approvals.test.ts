@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { Agent, configureLogging, getRunErrorState, RunState, tool, UserError } from '../index.ts';
 import type { RunResult, ToolContext } from '../index.ts';
 import { recordOf } from '../snapshot/run-state.ts';
+import { getScope } from '../state/agent-tool-runs.ts';
 import { bothForms } from '../testing/forms.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { ScriptedModel, toolCall } from '../testing/index.ts';
@@ -514,6 +515,72 @@ bothForms((runForm, form) => {
       expect(restored.interruptions.map(({ callId }) => callId)).toEqual(['a', 'g', 'b']);
       expect((await runForm(desk, approveAll(restored))).finalOutput).toBe('done');
       expect(effects.toSorted()).toEqual(['rm 7', 'rm 7', 'rm 7', 't -']);
+    });
+
+    it('are kept when a sibling fails the turn, and their tool starts and ends once [STATE-234, 237, 212]', async () => {
+      const log: string[] = [];
+      let broken = true;
+      const { desk, outer, inner, effects } = setup(
+        [[ask(), toolCall('boom', {}, { callId: 'x' })], 'done'],
+        [rm(), 'r'],
+      );
+      const guard = (what: string) => ({
+        name: what,
+        execute: () => {
+          log.push(what);
+          return { behavior: { type: 'allow' as const } };
+        },
+      });
+      const [expert] = desk.tools;
+      const guarded = expert?.copyWith({
+        inputGuardrails: [guard('in')] as never,
+        outputGuardrails: [guard('out')] as never,
+        customDataExtractor: () => {
+          log.push('data');
+          return { seen: true };
+        },
+      });
+      const boom = tool({
+        name: 'boom',
+        failureErrorFunction: null,
+        execute: async () => {
+          await new Promise((resolve) => setTimeout(resolve, 20));
+          if (broken) throw new Error('x');
+          return 'fine';
+        },
+      });
+      desk.tools.splice(0, 1, guarded as never, boom);
+      const hooks = {
+        onToolStart: (_: unknown, __: unknown, { name }: { name: string }) => void log.push(`start ${name}`),
+        onToolEnd: (_: unknown, __: unknown, { name }: { name: string }) => void log.push(`end ${name}`),
+      };
+      const error = await rejection(runForm(desk, 'hi', { hooks }));
+      const state = getRunErrorState(error) as RunState;
+      expect(nestedOf(state)).toBe(1);
+      expect(state.interruptions).toMatchObject([{ callId: 'in' }]);
+      broken = false;
+      approveAll(state);
+      const result = await runForm(desk, state, { hooks, onInDoubt: 'retry' });
+      expect([result.finalOutput, effects, inner.calls.length]).toEqual(['done', ['rm 7'], 2]);
+      expect(outputsOf(outer)).toEqual({ out: 'r', x: 'fine' });
+      const ofExpert = log.filter((line) => !line.endsWith('boom'));
+      expect(ofExpert).toEqual(['in', 'start expert', 'out', 'data', 'end expert']);
+    });
+
+    it('leave the scope with the run that has them [STATE-258]', async () => {
+      const { desk } = setup([ask(), 'done'], [rm(), 'r']);
+      const scopes: unknown[] = [];
+      const hooks = {
+        onAgentStart: (ctx: unknown) => void scopes.push(getScope(ctx)),
+        onRunEnd: (ctx: unknown) => void scopes.push(getScope(ctx)),
+      };
+      const first = await runForm(desk, 'hi', { hooks });
+      expect(scopes).toEqual([undefined, recordOf(first.toState()) && expect.stringMatching(/^[0-9a-f]{32}$/)]);
+      expect(getScope(first.context)).toBeUndefined();
+      const second = await runForm(desk, approveAll(first.toState()), { hooks });
+      expect(scopes[3]).toMatch(/^[0-9a-f]{32}$/);
+      expect(scopes[3]).not.toBe(scopes[1]);
+      expect(getScope(second.context)).toBeUndefined();
     });
 
     it('keep a session of their own over the pause, and are refused without it by their policy alone [STATE-210, 239, SESS-052]', async () => {
