@@ -35,8 +35,7 @@ export function withHandoffs<A extends AnyAgent>(agent: A, ...targets: readonly 
 }
 
 export function withAgentTools<A extends AnyAgent>(agent: A, ...targets: readonly AnyAgent[]): A {
-  for (const target of targets)
-    agent.tools.push(target.asTool({ toolName: `ask_${target.name.toLowerCase()}` }));
+  for (const target of targets) agent.tools.push(target.asTool({ toolName: `ask_${target.name.toLowerCase()}` }));
   return agent;
 }
 

@@ -19,7 +19,7 @@ export async function nestedInput(
   const summary = structured ? schemaSummary(declared) : undefined;
   const schema = structured && options.includeInputSchema === true ? declared : undefined;
   if (options.inputBuilder) {
-    const input: unknown = await options.inputBuilder({ params: args as never, summary, jsonSchema: schema });
+    const input: unknown = await options.inputBuilder({ params: args, summary, jsonSchema: schema });
     if (typeof input === 'string' || Array.isArray(input)) return input as string | AgentInputItem[];
     throw new ModelBehaviorError(
       `An agent tool was called with invalid input: \`inputBuilder\` must return a string or an array of input items, not ${kindOf(input)}.`,

@@ -120,8 +120,8 @@ export function agentAsTool<C, O, P extends ToolParameters>(
       description: toolDescription,
       parameters: (parameters ?? inputSchema) as never,
       needsApproval: needsApproval as never,
-      isEnabled: isEnabled as never,
-      failureErrorFunction: failureErrorFunction as never,
+      isEnabled: isEnabled,
+      failureErrorFunction: failureErrorFunction,
     },
     {
       agent,
@@ -131,7 +131,7 @@ export function agentAsTool<C, O, P extends ToolParameters>(
         includeInputSchema,
         customOutputExtractor: customOutputExtractor as never,
         onStream,
-        run: run && ({ ...run } as never),
+        run: run && { ...run },
       },
     },
   );

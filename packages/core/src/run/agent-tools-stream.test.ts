@@ -101,7 +101,7 @@ bothForms((runForm, form) => {
       let handled = 0;
       const { desk, outer } = streamed(
         async () => {
-          await undefined;
+          await Promise.resolve();
           handled += 1;
         },
         new ScriptedModel([long(3000, false)]),

@@ -79,7 +79,7 @@ export class EventDispatch {
 
   async #dispatch(): Promise<void> {
     // What is emitted stays in order: the handler starts when the run's own work lets it.
-    await undefined;
+    await Promise.resolve();
     for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
       try {
         await this.#handler({ ...next, toolCall: this.#toolCall });

@@ -111,5 +111,5 @@ function nestedOptions(
   const inherited: Record<string, unknown> = { ...env.options, workflowName: env.spans.workflowName };
   for (const name of ownOnly) delete inherited[name];
   const options = mergeRunOptions(inherited as RunOptions<never>, (own ?? {}) as RunOptions<never>);
-  return resolveRunOptions({ ...options, context: context.context as never, signal });
+  return resolveRunOptions({ ...options, context: context.context, signal });
 }

@@ -104,9 +104,7 @@ function isNested(json: JsonValue, items: ToolApprovalItem[]): boolean {
   if (items.length === 0 || !isObject(json)) return false;
   const agent = own(json, 'agent');
   const name = isObject(agent) ? own(agent, 'name') : agent;
-  const at = items.findIndex(
-    (item) => item.agent.name === name && equalJson(own(json, 'raw_item'), item.rawItem as unknown as JsonObject),
-  );
+  const at = items.findIndex((item) => item.agent.name === name && equalJson(own(json, 'raw_item'), item.rawItem));
   if (at >= 0) items.splice(at, 1);
   return at >= 0;
 }
