@@ -8,7 +8,7 @@ import { bothForms } from '../testing/forms.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { ScriptedModel, toolCall } from '../testing/index.ts';
 import type { ModelStep } from '../testing/index.ts';
-import { effectTool, kindsOf, logged, PlainSession, rejection, thrown } from '../../test/run-kit.ts';
+import { effectTool, idle, kindsOf, logged, PlainSession, rejection, thrown } from '../../test/run-kit.ts';
 
 beforeEach(() => configureLogging({ level: 'silent' }));
 afterEach(() => resetDefaults());
@@ -115,7 +115,9 @@ bothForms((runForm, form) => {
       const { desk, outer, inner, effects } = setup([ask(), 'done'], [rm('a'), rm('b'), 'r']);
       const state = await pausedState(desk, await runForm(desk, 'hi'), way);
       state.reject(state.interruptions[0] as never, { message: 'not that' });
+      const lines = logged({ level: 'warn' });
       const second = await runForm(desk, state);
+      expect(lines).toEqual([]);
       expect(outputsOf(inner)).toEqual({ a: 'not that' });
       expect(second.interruptions).toMatchObject([{ callId: 'b' }]);
       const result = await runForm(desk, approveAll(await pausedState(desk, second, way)));
@@ -139,6 +141,8 @@ bothForms((runForm, form) => {
       expect(lines.filter((line) => /none of its waiting calls was decided/.test(line.message))).toHaveLength(1);
       expect([outer.calls.length, inner.calls.length, effects, starts]).toEqual([1, 1, [], [1]]);
       expect(again.newItems).toHaveLength(1);
+      approveAll(state);
+      expect(again.toState().getDecisions()).toEqual([]);
       const third = again.toState();
       third.approve(third.interruptions[1] as never);
       const partly = await runForm(desk, third);
@@ -427,6 +431,104 @@ bothForms((runForm, form) => {
       expect([entered, outputsOf(inner), outputsOf(outer)]).toEqual([1, { b: 'happened' }, { out: 'r' }]);
     });
 
+    it('with a call in doubt fail the run, though the tool answers failures with a text [STATE-154, 510, TOOL-AT11]', async () => {
+      const abort = new AbortController();
+      const { desk, inner, outer } = setup([ask(), 'done'], []);
+      const hang = tool({
+        name: 'hang',
+        needsApproval: true,
+        execute: () => {
+          abort.abort();
+          return new Promise(() => undefined);
+        },
+      });
+      const expert = new Agent({ name: 'Expert', model: inner, tools: [hang] });
+      desk.tools.splice(0, 1, expert.asTool({ toolName: 'expert' }));
+      inner.add(toolCall('hang', {}, { callId: 'h' }), 'r');
+      const state = approveAll((await runForm(desk, 'hi')).toState());
+      const error = await rejection(runForm(desk, state, { signal: abort.signal }));
+      const cut = getRunErrorState(error) as RunState;
+      expect(await rejection(runForm(desk, cut))).toMatchObject({ code: 'call_executed_uncommitted' });
+      expect([outer.calls.length, inner.calls.length]).toEqual([1, 1]);
+      const waits = await runForm(desk, cut, { onInDoubt: 'interrupt' });
+      expect(waits.interruptions).toMatchObject([{ callId: 'h', inDoubt: true }]);
+      const decided = waits.toState();
+      decided.decide(decided.interruptions[0] as never, { type: 'done', output: 'it was' });
+      expect((await runForm(desk, decided)).finalOutput).toBe('done');
+      expect(outputsOf(inner)).toEqual({ h: 'it was' });
+    });
+
+    it('with a call in doubt that waits go on when such calls run again [STATE-510]', async () => {
+      const abort = new AbortController();
+      let bodies = 0;
+      const { desk, inner } = setup([ask(), 'done'], []);
+      const slow = tool({
+        name: 'slow',
+        needsApproval: true,
+        execute: () => {
+          bodies += 1;
+          if (bodies > 1) return 'ok';
+          abort.abort();
+          return new Promise(() => undefined);
+        },
+      });
+      const expert = new Agent({ name: 'Expert', model: inner, tools: [slow] });
+      desk.tools.splice(0, 1, expert.asTool({ toolName: 'expert' }));
+      inner.add(toolCall('slow', {}, { callId: 's' }), 'r');
+      const state = approveAll((await runForm(desk, 'hi')).toState());
+      const cut = getRunErrorState(await rejection(runForm(desk, state, { signal: abort.signal }))) as RunState;
+      const waits = (await runForm(desk, cut, { onInDoubt: 'interrupt' })).toState();
+      expect(waits.interruptions).toMatchObject([{ callId: 's', inDoubt: true }]);
+      expect((await runForm(desk, waits, { onInDoubt: 'interrupt' })).interruptions).toEqual(waits.interruptions);
+      expect((await runForm(desk, waits, { onInDoubt: 'retry' })).finalOutput).toBe('done');
+      expect(bodies).toBe(2);
+    });
+
+    it('go on from their pause, not from their beginning [IL-102]', async () => {
+      const { desk, inner, effects } = setup(
+        [ask(), 'done'],
+        [toolCall('t', { id: '1' }, { callId: 'a' }), rm('b', '2'), 'r'],
+      );
+      const state = await RunState.fromString(desk, (await runForm(desk, 'hi')).toState().toString());
+      expect((await runForm(desk, approveAll(state))).finalOutput).toBe('done');
+      expect([effects, inner.calls.length]).toEqual([['t 1', 'rm 2'], 3]);
+      expect(kindsOf(inner.calls[2]?.request.input ?? [])).toBe('u fc fco fc fco');
+    });
+
+    it('are written and read with what serializes the context [STATE-384]', async () => {
+      class Tenant {
+        readonly #id: number;
+        constructor(id: number) {
+          this.#id = id;
+        }
+        get id(): number {
+          return this.#id;
+        }
+      }
+      const seen: unknown[] = [];
+      const look = tool({
+        name: 'look',
+        needsApproval: true,
+        execute: (_, ctx: ToolContext<Tenant>) => void seen.push(ctx.context.id),
+      });
+      const expert = new Agent<Tenant>({
+        name: 'Expert',
+        model: model(toolCall('look', {}, { callId: 'l' }), 'r'),
+        tools: [look],
+      });
+      const tools = [expert.asTool({ toolName: 'expert' })];
+      const desk = new Agent<Tenant>({ name: 'Desk', model: model(ask(), 'done'), tools });
+      const first = await runForm(desk, 'hi', { context: new Tenant(7) });
+      const text = first.toState().toString({ contextSerializer: ({ id }) => ({ id }), strictContext: true });
+      const state = await RunState.fromString(desk, text, {
+        contextDeserializer: (raw) => new Tenant(raw['id'] as number),
+        strictContext: true,
+      });
+      for (const item of state.interruptions) state.approve(item);
+      expect((await runForm(desk, state)).finalOutput).toBe('done');
+      expect(seen).toEqual([7]);
+    });
+
     it('are refused before anything is asked when the outer call was changed [STATE#63, STATE-243]', async () => {
       const { desk, inner } = setup([ask(), 'done'], [rm(), 'r']);
       let asked = 0;
@@ -544,7 +646,8 @@ bothForms((runForm, form) => {
         name: 'boom',
         failureErrorFunction: null,
         execute: async () => {
-          await new Promise((resolve) => setTimeout(resolve, 20));
+          while (inner.calls.length === 0) await idle();
+          await idle(20);
           if (broken) throw new Error('x');
           return 'fine';
         },

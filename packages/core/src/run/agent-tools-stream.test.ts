@@ -137,6 +137,31 @@ bothForms((runForm, form) => {
       expect(outputOf(outer)).toBe('r');
     });
 
+    it('tells at every level which call an event belongs to [IL-126, TOOL-AT15]', async () => {
+      const seen: string[] = [];
+      const listen: OnStream = ({ event, agent, toolCall: call }) => {
+        if (event.type === 'run_item_stream_event') seen.push(`${call.call_id} ${agent.name} ${event.name}`);
+      };
+      const inner = new Agent({ name: 'Inner', model: new ScriptedModel(['r']) });
+      const middle = new Agent({
+        name: 'Middle',
+        model: new ScriptedModel([toolCall('inner', { input: 'q' }, { callId: 'm' }), 'm']),
+        tools: [inner.asTool({ onStream: listen })],
+      });
+      const desk = new Agent({
+        name: 'Desk',
+        model: new ScriptedModel([toolCall('middle', { input: 'q' }, { callId: 'o' }), 'done']),
+        tools: [middle.asTool({ onStream: listen })],
+      });
+      await runForm(desk, 'hi');
+      expect(seen).toEqual([
+        'o Middle tool_called',
+        'm Inner message_output_created',
+        'o Middle tool_output',
+        'o Middle message_output_created',
+      ]);
+    });
+
     it('gets events of each part of a run that paused once [STATE-220, IL-126]', async () => {
       const seen: RunStreamEvent[] = [];
       const inner = new ScriptedModel([toolCall('rm', {}, { callId: 'in' }), 'r']);

@@ -225,7 +225,7 @@ bothForms((runForm, form) => {
       expect(outOf(outer)).toMatch(/^ModelBehaviorError: .*invalid input/);
     });
 
-    it('gives structured output as JSON, and anything of an extractor as a tool would [TOOL-AT25, AT33, AT10, AT15]', async () => {
+    it('gives structured output as JSON, and anything of an extractor as a tool would [TOOL-AT25, AT33, AT10, AT15, RUN#78]', async () => {
       const outer = model(ask('a'), ask('b'), 'done');
       const seen: AgentToolResult[] = [];
       const inner = model('{"n":2}', '{"n":3}');

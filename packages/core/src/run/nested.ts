@@ -62,7 +62,8 @@ async function started(
     : await nestedInput(agentTool, args as object, toolInternals(tool).declared);
   if (kept) contextInternals(kept.context).value = context.context;
   const dispatch = options.onStream && new EventDispatch(options.onStream, call, context.signal);
-  const segment = new Segment(agent, input, nestedOptions(at, options.run, dispatch?.signal ?? context.signal), {
+  const how = { signal: dispatch?.signal ?? context.signal, resumed: kept !== undefined };
+  const segment = new Segment(agent, input, nestedOptions(at, options.run, how), {
     sink: dispatch?.sink(() => segment.record.currentAgent),
     nested: at.env.nested,
     nesting: nestingOf(at, structured ? args : undefined),
@@ -91,25 +92,24 @@ function nestingOf({ call, context, record, env }: AgentToolCall, toolInput: unk
   };
 }
 
+/** A nested run has its own from its first part on (TOOL-AT23, STATE-239). */
+const ofConversation = ['conversationId', 'previousResponseId', 'autoPreviousResponseId'];
+
 /** Never inherited: they belong to one run, not to what it calls. */
-const ownOnly = [
-  'hooks',
-  'session',
-  'errorHandlers',
-  'maxTurns',
-  'conversationId',
-  'previousResponseId',
-  'autoPreviousResponseId',
-] as const;
+const ownOnly = ['hooks', 'session', 'errorHandlers', 'maxTurns', ...ofConversation];
 
 /** The outer run's effective options, over them those of the tool (TOOL-AT7). */
 function nestedOptions(
   { context, env }: AgentToolCall,
-  own: NestedRunOptions<never> | undefined,
-  signal: AbortSignal,
+  given: NestedRunOptions<never> | undefined,
+  { signal, resumed }: { readonly signal: AbortSignal; readonly resumed: boolean },
 ): ResolvedOptions {
-  const inherited: Record<string, unknown> = { ...env.options, workflowName: env.spans.workflowName };
-  for (const name of ownOnly) delete inherited[name];
-  const options = mergeRunOptions(inherited as RunOptions<never>, (own ?? {}) as RunOptions<never>);
-  return resolveRunOptions({ ...options, context: context.context, signal });
+  const inherited = without(ownOnly, { ...env.options, workflowName: env.spans.workflowName });
+  const own = resumed ? without(ofConversation, { ...given }) : { ...given };
+  return resolveRunOptions({ ...mergeRunOptions(inherited, own), context: context.context, signal });
+}
+
+function without(names: readonly string[], options: Record<string, unknown>): RunOptions<never> {
+  for (const name of names) delete options[name];
+  return options;
 }

@@ -1,10 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { Agent } from '../agent/agent.ts';
 import type { ResponseFunctionToolCall } from '../items/wire.ts';
-import { AgentToolRuns, getScope, ResumeCheckpoint, setScope, signatureOf } from './agent-tool-runs.ts';
+import {
+  agentToolRunsOf,
+  AgentToolRuns,
+  getScope,
+  ResumeCheckpoint,
+  setScope,
+  signatureOf,
+} from './agent-tool-runs.ts';
 import type { PendingNestedRun } from './agent-tool-runs.ts';
-import { RunContext } from './context.ts';
+import { contextInternals, RunContext } from './context.ts';
 import { copyRecord, newRecord } from './copy.ts';
+import { applyDecision } from './decide.ts';
 import { ToolApprovalItem } from './decisions.ts';
 import type { StateRecord } from './record.ts';
 
@@ -184,5 +192,25 @@ describe('scopes', () => {
       expect(getScope(value)).toBeUndefined();
     }
     expect(getScope({ [key]: 7 })).toBeUndefined();
+  });
+});
+
+describe('a decision', () => {
+  it('on a call that is done outside and waits inside goes inside [STATE-172, 173]', () => {
+    const outside = waiting('c');
+    const inside = waiting('c');
+    const nested = paused(inside);
+    const outer = paused(outside);
+    const runs = agentToolRunsOf(outer);
+    runs.record(call({ call_id: 'o' }), { record: nested }, runs.scope);
+    const approve = (): void => applyDecision(outer, inside, { type: 'approve' });
+    expect(approve).toThrow(expect.objectContaining({ code: 'approval_ambiguous' }));
+    expect([outer.decisions, nested.decisions]).toEqual([[], []]);
+    const { ledger } = contextInternals(outer.context);
+    ledger.plan([{ call: call(), lookupKey: { kind: 'bare', name: 'ask' } }]);
+    ledger.markExecuted('c');
+    ledger.markCompleted('c');
+    approve();
+    expect([outer.decisions.length, nested.decisions.length]).toEqual([0, 1]);
   });
 });

@@ -153,7 +153,6 @@ class CallRun {
     if (this.#batch.closed) return;
     if (!mayGoOn) return this.#pause(span);
     this.#pass.reentered = true;
-    this.#markExecuted();
     return tool === undefined ? await this.#notFound() : await this.#execute(tool, undefined, span);
   }
 

@@ -50,6 +50,7 @@ export class Pass {
   readonly #order: number[] = [];
   #left: readonly RunItem[] | undefined;
   #handedOff = false;
+  #paused = false;
   /** The run behind a call went on, whatever came of it. */
   reentered = false;
 
@@ -98,11 +99,12 @@ export class Pass {
   commitPaused(call: PlannedFunctionCall, verdicts?: CallVerdicts): void {
     if (verdicts) this.#note(verdicts);
     this.results.set(call, { type: 'paused' });
+    this.#paused = true;
   }
 
   /** Some run behind a call waits. */
   get paused(): boolean {
-    return [...this.results.values()].some(({ type }) => type === 'paused');
+    return this.#paused;
   }
 
   /** An entry of the registry goes with its call (STATE-256); what was decided inside is told by this run from now on. */

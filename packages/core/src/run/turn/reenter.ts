@@ -27,14 +27,15 @@ function isDecided(record: StateRecord, env: RunEnv): boolean {
 }
 
 function hasDecision(record: StateRecord, item: ToolApprovalItem, env: RunEnv): boolean {
-  if (item.inDoubt && env.options.onInDoubt === 'retry') return true;
+  // Nobody is asked about such a call: the nested run says what becomes of it, as the run around it would.
+  if (item.inDoubt && env.options.onInDoubt !== 'interrupt') return true;
   if (answerTo(record, item.callId) !== undefined) return true;
   const { lookupKey } = approvalInternals(item);
   const { approvals, ledger } = contextInternals(record.context);
-  return (
-    lookupKey !== undefined &&
-    approvals.decisionFor({ owner: item.agent, lookupKey, identity: identityOf(item) }, ledger) !== undefined
-  );
+  if (lookupKey === undefined) return false;
+  const decision = approvals.decisionFor({ owner: item.agent, lookupKey, identity: identityOf(item) }, ledger);
+  // An approval from before a call was started says nothing about what became of it.
+  return item.inDoubt ? decision?.approved === false : decision !== undefined;
 }
 
 /** Asks about all that is open, at once, each call with the context of its own run; a run that goes on does not ask again. */
