@@ -9,6 +9,7 @@ const programs = new Map([
     .filter((file) => file.endsWith('.ts'))
     .map((file) => [file.slice(0, -3), `${patterns}/${file}`]),
   ['support-desk', 'examples/support-desk/src/main.ts'],
+  ['web-stream', 'examples/web-stream/src/main.ts'],
 ]);
 
 await main(() => {

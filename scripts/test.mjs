@@ -5,6 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { environment, main, prepare, root, step, StepError } from './bootstrap.mjs';
+import { provide, serviceNames } from './services.mjs';
 
 const turbo = (...tasks) => ['turbo', 'run', ...tasks, '--continue', '--output-logs=errors-only'];
 const checks = [
@@ -47,6 +48,8 @@ async function tests(args) {
 await main(async () => {
   await prepare();
   const args = process.argv.slice(2);
+  // Beside the checks: a browser that is to be installed takes a while. Tests that run alone get what they need themselves.
+  const services = args.length > 0 ? undefined : provide(serviceNames);
   let passed = 0;
   const failures = [];
   for (const [name, command, ...rest] of args.length > 0 ? [] : checks) {
@@ -63,6 +66,7 @@ await main(async () => {
       console.error(`${error.log.trimEnd()}\nFAILED ${error.message}\n`);
     }
   }
+  await services;
   console.log(args.length > 0 ? `Running the tests that match ${args.join(' ')}` : 'Running the tests');
   const result = await tests(args);
   if (failures.length > 0) console.log(`Failed checks: ${failures.join(', ')}`);
