@@ -454,7 +454,7 @@ bothForms((runForm, form) => {
       expect(waits.interruptions).toMatchObject([{ callId: 'h', inDoubt: true }]);
       const decided = waits.toState();
       decided.decide(decided.interruptions[0] as never, { type: 'done', output: 'it was' });
-      expect((await runForm(desk, decided)).finalOutput).toBe('done');
+      expect((await runForm(desk, decided, { onInDoubt: 'interrupt' })).finalOutput).toBe('done');
       expect(outputsOf(inner)).toEqual({ h: 'it was' });
     });
 

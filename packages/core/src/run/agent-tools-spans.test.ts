@@ -5,7 +5,7 @@ import { resetDefaults } from '../testing/defaults.ts';
 import { bothForms } from '../testing/forms.ts';
 import { InMemoryTraceProcessor, ScriptedModel, toolCall } from '../testing/index.ts';
 import type { ModelStep, TraceNode } from '../testing/index.ts';
-import { setTraceProcessors } from '../tracing.ts';
+import { configureTracing, setTraceProcessors } from '../tracing.ts';
 import { effectTool, rejection } from '../../test/run-kit.ts';
 
 let recorder: InMemoryTraceProcessor;
@@ -67,6 +67,15 @@ bothForms((runForm, form) => {
       ]);
       expect([inner?.spanData.usage, outer?.spanData.usage]).toMatchObject([{ requests: 1 }, { requests: 2 }]);
       expect(spans('function')[0]?.details).toMatchObject({ toolType: 'function', outcome: 'ok' });
+    });
+
+    it('find their parents where nothing keeps the context [TRACE-C9]', async () => {
+      configureTracing({ storage: { getStore: () => undefined, run: (_store, fn) => fn() } });
+      const tools = [new Agent({ name: 'Expert', model: scripted('r') }).asTool({ toolName: 'expert' })];
+      await runForm(new Agent({ name: 'Desk', model: scripted(ask('out'), 'done'), tools }), 'hi');
+      expect(recorder.traces).toHaveLength(1);
+      const [outer, inner] = spans('task');
+      expect([outer?.parentId, inner?.parentId]).toEqual([undefined, spans('function')[0]?.spanId]);
     });
 
     it('of calls side by side keep apart [TRACE-T14, TOOL-AC86]', async () => {
