@@ -45,6 +45,9 @@ const checks: Readonly<Record<keyof RunOptions, Check>> = {
   modelSettings: object,
   callModelInputFilter: callback,
   reasoningItemIdPolicy: kinds.oneOf('preserve', 'omit'),
+  previousResponseId: nonEmptyString,
+  autoPreviousResponseId: boolean,
+  conversationId: nonEmptyString,
   handoffInputFilter: callback,
   nestHandoffHistory: boolean,
   handoffHistoryMapper: callback,
@@ -86,7 +89,7 @@ export function checkNestedRunOptions(options: object, where: string): void {
       throw new UserError(
         `Option '${name}' of ${where} is not taken: the run of an agent tool has that of the run around it.`,
       );
-  checkRunOptions(options as RunOptions<never>, where);
+  checkRunOptions(options, where);
 }
 
 /** @throws UserError naming the option and what it takes, before anything starts */

@@ -114,7 +114,7 @@ function checkedStream(stream: ModelStream): ModelStream {
 }
 
 /** Some services leave the terminal output empty; what was completed on the way is the answer then. */
-function itemsInOrder(items: readonly ItemDone[]): ResponseOutputItem[] {
+export function itemsInOrder(items: readonly ItemDone[]): ResponseOutputItem[] {
   return items.toSorted((a, b) => (a.output_index ?? 0) - (b.output_index ?? 0)).map((event) => event.item);
 }
 

@@ -30,7 +30,7 @@ export function defineModel(
   if (getResponse === undefined && streamResponse === undefined)
     throw new UserError('defineModel needs getResponse or streamResponse.');
   if (getResponse !== undefined && streamResponse !== undefined) return model as Model;
-  const optional = ['supportsDefaultPromptCacheKey', 'onRunEnd', 'close'] as const;
+  const optional = ['supportsDefaultPromptCacheKey', 'supportsServerManagedHistory', 'onRunEnd', 'close'] as const;
   const bound = optional.flatMap((name) => (model[name] === undefined ? [] : [[name, model[name].bind(model)]]));
   return {
     getResponse:

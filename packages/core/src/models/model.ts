@@ -15,6 +15,8 @@ export interface Model {
   streamResponse(request: ModelRequest): AsyncGenerator<ResponseStreamEvent, ResponseMetadata | void>;
   /** Whether a `prompt_cache_key` may be added to requests. Default `false`. */
   supportsDefaultPromptCacheKey?(): boolean;
+  /** `false`: it takes no `previousResponseId` and no `conversationId`, so that nothing of a run is kept at its provider. Default `true`. */
+  supportsServerManagedHistory?(): boolean;
   /** After each run that used the model; `owner` as in `request.attempt`. */
   onRunEnd?(owner: object): Promise<void>;
   close?(): Promise<void>;

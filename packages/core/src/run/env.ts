@@ -10,6 +10,7 @@ import type { Control } from './control.ts';
 import type { RunStreamEvent } from './events.ts';
 import type { ResolvedOptions } from './options.ts';
 import type { InputCheck } from './input-check.ts';
+import type { ServerHistory } from './server-history.ts';
 import type { RunSpans } from './spans.ts';
 import type { ModelInput } from './turn/model-input.ts';
 
@@ -76,8 +77,10 @@ export interface RunEnv {
   readonly nested: RunAgentTool | undefined;
   /** Waiting calls of nested runs that `onApproval` was asked about in this segment already. */
   asked: Set<ToolApprovalItem> | undefined;
-  /** What the model sees, kept converted over the turns. */
-  readonly modelInput: ModelInput;
+  /** What the model sees, kept converted over the turns; of a history that the provider keeps, what it does not know. */
+  modelInput: ModelInput;
+  /** Where the provider keeps the history. */
+  server: ServerHistory | undefined;
   /** Input guardrails of the turn that goes on; absent where there are none, and behind the first turn. */
   inputCheck: InputCheck | undefined;
   /** The agent has become active and its start hooks have not run yet. */

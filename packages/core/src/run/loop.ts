@@ -146,10 +146,13 @@ async function freshPass(
   env: RunEnv,
 ): Promise<Decided> {
   const { step, processed: before } = record;
-  record.modelResponses.push(response);
-  record.generatedItems.push(...processed.newItems);
-  record.processed = processed;
-  record.step = { type: 'interruption', interruptions: [], responseAccepted: false, llmEndHooksStarted: true };
+  // What a provider keeps was taken down when it came.
+  if (env.server === undefined) {
+    record.modelResponses.push(response);
+    record.generatedItems.push(...processed.newItems);
+    record.processed = processed;
+    record.step = { type: 'interruption', interruptions: [], responseAccepted: false, llmEndHooksStarted: true };
+  }
   record.responseResults = undefined;
   const pass = new Pass(record, processed, plan, { fresh: true });
   if (plan.calls.length + plan.handoffs.length > 0) env.inputCheck?.localWork();
@@ -159,7 +162,7 @@ async function freshPass(
     const kept = await keepFinished(pass, env);
     if (pass.handedOff && record.inputUnchecked) seal(pass);
     // Without local work nothing would be done twice: the next segment asks the model again, behind what was kept.
-    if (plan.calls.length + plan.handoffs.length === 0) {
+    if (env.server === undefined && plan.calls.length + plan.handoffs.length === 0) {
       record.generatedItems.splice(pass.start, processed.newItems.length, ...kept);
       if (kept.length === 0) record.modelResponses.pop();
       record.processed = kept.length === 0 ? before : processed;
@@ -180,17 +183,19 @@ function seal(pass: Pass): void {
 
 /** The interrupted turn, against the tools of today; what the ledger knows as finished is not run again (STATE §8.2). */
 async function resume(record: StateRecord, env: RunEnv): Promise<Decided> {
-  const { processed, step } = record;
   if (record.modelResponses.length === 0)
     throw new UserError('The state waits for decisions but has no model response to go on from. Start a new run.', {
       code: 'resume_no_response',
     });
+  checkStoredCalls(record);
+  if (record.inputUnchecked) await checkInput(record, env);
+  const again = await env.server?.again(record, env);
+  if (again) return await freshPass(record, again.response, again.received, again.table, env);
+  const { processed, step } = record;
   if (processed === undefined)
     throw new UserError('The state waits for decisions but does not say on which calls. Start a new run.', {
       code: 'resume_no_processed_response',
     });
-  checkStoredCalls(record);
-  if (record.inputUnchecked) await checkInput(record, env);
   const tools = await collectTools(record, env);
   const waiting = step.type === 'interruption' ? step.interruptions : [];
   // A nested run only goes on where something was decided.

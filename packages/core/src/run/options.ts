@@ -29,7 +29,7 @@ export type RunInput = string | readonly AgentInputItem[] | RunState;
 export interface RunOptions<C = unknown> extends RunTraceOptions {
   /** Your value, for every callback. Required by the type when the agent needs one. On resume it replaces the stored value. */
   context?: C | RunContext<C> | undefined;
-  /** Loads history before and stores this run's items. `null`: on purpose without one, when the state remembers one. */
+  /** Loads history before and stores this run's items. `null`: on purpose without one, when the state remembers one. Not with server-managed ids. */
   session?: Session | null | undefined;
   sessionInputCallback?: SessionInputCallback | undefined;
   sessionSettings?: SessionSettings | undefined;
@@ -49,6 +49,14 @@ export interface RunOptions<C = unknown> extends RunTraceOptions {
   callModelInputFilter?: CallModelInputFilter<C> | undefined;
   /** `omit` drops the ids of reasoning items wherever they become input. Default: the state's, else keep. */
   reasoningItemIdPolicy?: 'preserve' | 'omit' | undefined;
+  /**
+   * Continue a chain of responses that the provider keeps; requests carry only what is new. With `autoPreviousResponseId`
+   * the run's first response begins one.
+   */
+  previousResponseId?: string | undefined;
+  autoPreviousResponseId?: boolean | undefined;
+  /** Continue a conversation that the provider keeps. Excludes `previousResponseId`. */
+  conversationId?: string | undefined;
 
   // ---- guardrails and failures
   /** Run after the agent's own. */

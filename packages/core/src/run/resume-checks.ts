@@ -1,21 +1,28 @@
 import type { AnyAgent } from '../agent/agent.ts';
-import type { StateRecord } from '../state/record.ts';
+import type { ServerManaged, StateRecord } from '../state/record.ts';
 import type { ResolvedOptions } from './options.ts';
 import { UserError } from '../base/errors.ts';
 import { checkSessionForResume } from '../sessions/recover.ts';
 import { locateResponse } from '../state/locate.ts';
-import { checkSupported, conversationOptions } from '../snapshot/unsupported.ts';
+import { checkSupported } from '../snapshot/unsupported.ts';
+import { checkServerManaged } from './server-managed.ts';
 
-/** What a resume checks before any effect (STATE-201, 209, 210, 332; SESS-051). @throws UserError */
-export function checkResume(record: StateRecord, agent: AnyAgent, { session }: ResolvedOptions): void {
+/**
+ * What a resume checks before any effect (STATE-201, 209, 210, 332; SESS-051).
+ *
+ * @param managed how the provider knows the history from now on
+ * @throws UserError
+ */
+export function checkResume(
+  record: StateRecord,
+  agent: AnyAgent,
+  options: ResolvedOptions,
+  managed: ServerManaged | undefined,
+): void {
+  const { session } = options;
   checkStartingAgent(record, agent);
   if (record.inUse) throw busy(record);
-  const carried = session ? conversationOptions(record) : [];
-  if (carried.length > 0)
-    throw new UserError(
-      `The option session and the state's ${carried.join(' and ')} exclude each other: the history is kept by the session or by the provider.`,
-      { code: 'session_conflict' },
-    );
+  checkServerManaged(managed, record.currentAgent, options);
   if (record.unrecoverable)
     throw new UserError(
       'The state ended at an unrecoverable boundary and cannot be resumed: its output was accepted but not stored. Start a new run.',

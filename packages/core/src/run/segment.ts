@@ -9,6 +9,7 @@ import type { Effect, Nesting, RunAgentTool, RunEnv } from './env.ts';
 import type { InputCheck } from './input-check.ts';
 import type { RunStreamEvent } from './events.ts';
 import type { ResolvedOptions, RunInput } from './options.ts';
+import type { ServerHistory } from './server-history.ts';
 import { Agent } from '../agent/agent.ts';
 import { attachRunData, UserError } from '../base/errors.ts';
 import { getLogger } from '../base/logger.ts';
@@ -26,6 +27,7 @@ import { checkGuardedResume, checkResume } from './resume-checks.ts';
 import { Control } from './control.ts';
 import { errorDetails } from './error-details.ts';
 import { forkRecord } from './fork.ts';
+import { checkServerManaged, serverManagedBy } from './server-managed.ts';
 import { startSpans } from './spans.ts';
 import type { RunSpans } from './spans.ts';
 import { ModelInput } from './turn/model-input.ts';
@@ -80,7 +82,10 @@ export class Segment {
     this.#live = state;
     this.#input = input instanceof RunState ? undefined : input;
     this.#sink = sink;
-    if (state) checkResume(state, agent, options);
+    // Ids that an agent tool gives to its runs begin them, and stand in their states from then on (STATE-239).
+    const managed = state && nesting ? state.serverManaged : serverManagedBy(options, state?.serverManaged);
+    if (state) checkResume(state, agent, options, managed);
+    else checkServerManaged(managed, agent, options);
     this.#record = state ?? freshRecord(agent, this.#input ?? [], options);
     // Asked before the state is marked: a context is the caller's own object.
     const context = unwrapContext(options.context);
@@ -101,6 +106,7 @@ export class Segment {
       if (state) state.inUse = false;
       throw error;
     }
+    this.#record.serverManaged = managed;
     if (state) applyOptions(state, options, context);
     else if (nesting) contextInternals(this.#record.context).toolInput = nesting.toolInput;
     if (this.#record.agentToolRuns) setScope(this.#record.context, this.#record.agentToolRuns.scope);
@@ -171,6 +177,10 @@ export class Segment {
       const input = this.#input ?? (record.unprepared ? record.input : undefined);
       const { openSession } = await control.race(import('./open-session.ts'));
       await openSession(env, session, record, input);
+    }
+    if (record.serverManaged) {
+      const { openServerHistory } = await control.race(import('./server-history.ts'));
+      await openServerHistory(record, env);
     }
     if (this.#live) checkGuardedResume(record, env.options);
     contextInternals(env.context).ledger.protect(
@@ -272,7 +282,8 @@ class SegmentEnv implements RunEnv {
   readonly owner: object = {};
   readonly attempt: RunEnv['attempt'] = { number: 1, owner: this.owner, disableProviderRetries: false };
   readonly models: Set<Model> = new Set();
-  readonly modelInput: ModelInput = new ModelInput();
+  modelInput: ModelInput = new ModelInput();
+  server: ServerHistory | undefined;
   session: SessionWriter | undefined;
   inputCheck: InputCheck | undefined;
   startHooksDue = true;
@@ -314,7 +325,11 @@ class SegmentEnv implements RunEnv {
   }
 
   cacheKey(): string {
-    return makePromptCacheKey({ session: this.options.session ?? undefined, groupId: this.options.groupId });
+    return makePromptCacheKey({
+      conversationId: this.server?.conversationId,
+      session: this.options.session ?? undefined,
+      groupId: this.options.groupId,
+    });
   }
 
   warnOnce(key: string, message: string): void {

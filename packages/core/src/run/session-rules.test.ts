@@ -168,7 +168,7 @@ bothForms((runForm, form) => {
       const { agent, model, effects } = desk([call('refund', 'a'), 'done']);
       const session = new PlainSession();
       const given = await rejection(
-        attempted(() => runForm(agent, 'go', { session, conversationId: 'conv_1' } as RunOptions)),
+        attempted(() => runForm(agent, 'go', { session, conversationId: 'conv_1' })),
       );
       expect(given).toBeInstanceOf(UserError);
       expect((given as Error).message).toMatch(/conversationId/);

@@ -274,7 +274,7 @@ describe('both forms', () => {
     const session = new PlainSession();
     const model = new ScriptedModel(['x']);
     const agent = new Agent({ name: 'A', model });
-    const options = { session, conversationId: 'conv_1' } as RunOptions;
+    const options = { session, conversationId: 'conv_1' };
     expect(await rejection(run(agent, 'x', options))).toBeInstanceOf(UserError);
     expect(() => runStreamed(agent, 'x', options)).toThrow(/conversationId/);
     expect([session.log, model.calls.length]).toEqual([[], 0]);

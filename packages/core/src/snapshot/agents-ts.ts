@@ -15,11 +15,17 @@ export function writeAdditions(record: StateRecord): JsonObject {
     session_id: record.sessionId,
     unprepared: record.unprepared === true ? true : undefined,
     input_unchecked: record.inputUnchecked,
+    undelivered: writeUndelivered(record),
     response_results: record.step.type === 'interruption' ? record.responseResults : undefined,
     run_id: foreign?.['run_id'],
     decisions: record.decisions.length > 0 ? record.decisions.map(writeDecision) : undefined,
     expiries: writeExpiries(record, foreign?.['expiries'] as JsonObject | undefined),
   });
+}
+
+function writeUndelivered({ serverManaged }: StateRecord): JsonObject | undefined {
+  const held = serverManaged?.undelivered;
+  return held && { input: [...held.input], items: [...held.items] };
 }
 
 function writeDecision(decision: StoredDecision): JsonObject {

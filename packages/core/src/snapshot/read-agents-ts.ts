@@ -1,6 +1,6 @@
 import { isObject } from '../base/json.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
-import type { StoredDecision } from '../state/record.ts';
+import type { StoredDecision, Undelivered } from '../state/record.ts';
 import { expiryOf } from './agents-ts.ts';
 import { compact, own } from './json.ts';
 import { malformed } from './read-json.ts';
@@ -13,6 +13,7 @@ export interface Additions {
   readonly unprepared: boolean;
   readonly inputUnchecked: true | undefined;
   readonly responseResults: number | undefined;
+  readonly undelivered: Undelivered | undefined;
   readonly decisions: StoredDecision[];
   createdAt(callId: string): string | undefined;
   /** Members of subjects that are not built here. */
@@ -34,6 +35,7 @@ export function readAdditions(json: JsonValue | undefined): Additions {
     unprepared: own(additions, 'unprepared') === true,
     inputUnchecked: own(additions, 'input_unchecked') === true ? true : undefined,
     responseResults: isCount(responseResults) ? responseResults : undefined,
+    undelivered: readUndelivered(own(additions, 'undelivered')),
     decisions: readDecisions(own(additions, 'decisions')),
     createdAt: (callId) => expiryOf(own(expiryList, callId), 'created_at'),
     foreign: compact({
@@ -43,6 +45,16 @@ export function readAdditions(json: JsonValue | undefined): Additions {
         : undefined,
     }),
   };
+}
+
+function readUndelivered(json: JsonValue | undefined): Undelivered | undefined {
+  if (!isObject(json)) return undefined;
+  const places = (key: 'input' | 'items'): number[] => {
+    const list = own(json, key);
+    return Array.isArray(list) ? (list as readonly JsonValue[]).filter(isCount) : [];
+  };
+  const held = { input: places('input'), items: places('items') };
+  return held.input.length + held.items.length === 0 ? undefined : held;
 }
 
 function readDecisions(json: JsonValue | undefined): StoredDecision[] {

@@ -12,7 +12,7 @@ import { contextInternals, unwrapContext } from '../state/context.ts';
 import { ownContext } from '../state/copy.ts';
 import { InvocationLedger } from '../state/ledger.ts';
 import type { LedgerEntry } from '../state/ledger.ts';
-import type { StateRecord, Step } from '../state/record.ts';
+import type { StateRecord, Step, Undelivered } from '../state/record.ts';
 import { agentGraph, checkLegacyIdentities } from './agents.ts';
 import type { AgentGraph } from './agents.ts';
 import { checkElementDepth, compact, own } from './json.ts';
@@ -100,6 +100,7 @@ export function readRecord(agent: AnyAgent, state: unknown, options: RestoreCont
     toolUse: toolUse.known,
     guardrailResults: guardrailResults.lists,
     privateResults: head.processed && readPrivateResults(head.processed, guardrailResults, version),
+    serverManaged: readServerManaged(json, additions.undelivered),
     ...readSettings(json),
     runKey: additions.runKey ?? randomHex(16),
     sessionId: additions.sessionId,
@@ -266,10 +267,15 @@ function foreignMembers(json: JsonObject): { [key: string]: JsonValue | undefine
   if (!Array.isArray(pending)) throw malformed('pending_input', 'a list');
   return {
     pending_input: given(pending),
-    conversation_id: text(own(json, 'conversation_id')),
-    previous_response_id: text(own(json, 'previous_response_id')),
-    auto_previous_response_id: own(json, 'auto_previous_response_id') === true ? true : undefined,
   };
+}
+
+function readServerManaged(json: JsonObject, undelivered: Undelivered | undefined): StateRecord['serverManaged'] {
+  const conversationId = text(own(json, 'conversation_id'));
+  const previousResponseId = text(own(json, 'previous_response_id'));
+  const auto = own(json, 'auto_previous_response_id') === true;
+  if (conversationId === undefined && previousResponseId === undefined && !auto) return undefined;
+  return { conversationId, previousResponseId, auto, undelivered };
 }
 
 /** Rows as they stand or as history shows them, checked against it, and the decisions that they bind. */

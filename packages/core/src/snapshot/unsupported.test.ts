@@ -37,9 +37,6 @@ describe('a state whose run cannot go on here', () => {
   const paused = (): Members => pythonState('a1_function_interrupted.json');
   test.each<[string, Members, RegExp, string]>([
     ['a sandbox', minimalState('1.21', { sandbox: {} }), /sandbox/, 'sandbox_unsupported'],
-    ['a conversation of the provider', minimalState('1.21', { conversation_id: 'c' }), /provider/, 'user_error'],
-    ['a chain of responses', minimalState('1.21', { previous_response_id: 'r' }), /provider/, 'user_error'],
-    ['a chain to be', minimalState('1.21', { auto_previous_response_id: true }), /provider/, 'user_error'],
     ['a run store', minimalState('1.21', { agents_ts: { run_id: 'r' } }), /run store/, 'store_missing'],
     [
       'approvals that expire',

@@ -30,20 +30,9 @@ export function checkSupported(record: StateRecord): void {
   );
 }
 
-const conversationKeys: Readonly<Record<string, string>> = {
-  conversation_id: 'conversationId',
-  previous_response_id: 'previousResponseId',
-  auto_previous_response_id: 'autoPreviousResponseId',
-};
-
-/** The options that a run of this state was given so that the provider keeps its history. */
-export function conversationOptions({ foreign }: StateRecord): string[] {
-  return Object.entries(conversationKeys).flatMap(([key, option]) => (own(foreign, key) === undefined ? [] : [option]));
-}
-
 function find(record: StateRecord): Unsupported | undefined {
-  const own = inForeign(record) ?? inStep(record);
-  if (own) return own;
+  const here = inForeign(record) ?? inStep(record);
+  if (here) return here;
   for (const { record: nested } of nestedRuns(record)) {
     const found = find(nested);
     if (found) return found;
@@ -57,15 +46,15 @@ function inForeign(record: StateRecord): Unsupported | undefined {
   if (own(foreign, 'sandbox') !== undefined)
     return { subject: 'needs a sandbox of the Python edition', code: 'sandbox_unsupported' };
   if (own(foreign, 'pending_input') !== undefined) return { subject: 'holds staged input' };
-  if (conversationOptions(record).length > 0) return { subject: 'belongs to a conversation that the provider keeps' };
   if (additions?.['run_id'] !== undefined) return { subject: 'belongs to a run store', code: 'store_missing' };
   if (additions?.['expiries'] !== undefined) return { subject: 'holds calls whose approval expires' };
   return undefined;
 }
 
-function inStep({ step, processed }: StateRecord): Unsupported | undefined {
+function inStep({ step, processed, serverManaged }: StateRecord): Unsupported | undefined {
   if (step.type !== 'interruption') return undefined;
-  if (step.responseAccepted) return { subject: 'belongs to a conversation that the provider keeps' };
+  if (step.responseAccepted && serverManaged === undefined)
+    return { subject: 'has a response of a conversation that the provider keeps, and does not name that conversation' };
   return inWaitingItems(step) ?? (processed && inResponse(processed));
 }
 

@@ -18,6 +18,9 @@ export interface PublicView {
 export function publicView(record: StateRecord): PublicView {
   const { generatedItems, sessionItems, modelResponses, processed, step, withheld } = record;
   const whole = { newItems: sessionItems, rawResponses: modelResponses, replayed: generatedItems };
+  // Accepted, and not understood yet.
+  if (step.type === 'interruption' && step.responseAccepted && processed === undefined)
+    return { ...whole, rawResponses: modelResponses.slice(0, -1) };
   const response = (step.type === 'interruption' && processed?.newItems) || [];
   const [first] = response;
   const start = first === undefined ? -1 : generatedItems.lastIndexOf(first);

@@ -56,6 +56,9 @@ export interface StateRecord {
   /** No output of the last response is public before its end is known (STATE-127). Not written down. */
   withheld?: boolean | undefined;
 
+  /** Where the provider keeps the history; absent where every request carries it. */
+  serverManaged?: ServerManaged | undefined;
+
   reasoningItemIdPolicy: 'preserve' | 'omit' | undefined;
   promptCacheKey: string | undefined;
   trace: TraceRecord | undefined;
@@ -74,6 +77,23 @@ export interface StateRecord {
   inUse: boolean;
 }
 
+/** How the provider knows the history of a run. Never changed, only replaced. */
+export interface ServerManaged {
+  /** Of a conversation. A chain has none. */
+  readonly conversationId?: string | undefined;
+  /** Of a chain: its newest link. */
+  readonly previousResponseId?: string | undefined;
+  /** A chain begins with the first response. */
+  readonly auto: boolean;
+  /** What `callModelInputFilter` held back: places in the input and among the generated items. */
+  readonly undelivered?: Undelivered | undefined;
+}
+
+export interface Undelivered {
+  readonly input: readonly number[];
+  readonly items: readonly number[];
+}
+
 /** What the last turn decided, without what can be derived. `none`: the run has its output, or has not begun. */
 export type Step =
   | { readonly type: 'none' }
@@ -85,6 +105,7 @@ export type Step =
       readonly type: 'interruption';
       /** Of the run itself; `waitingItems` has those of nested runs too. */
       readonly interruptions: readonly ToolApprovalItem[];
+      /** The provider has the response in its history already: the model is never asked for it again. */
       readonly responseAccepted: boolean;
       readonly llmEndHooksStarted: boolean;
     };

@@ -17,6 +17,7 @@ export async function callForTurn(prepared: PreparedCall, record: StateRecord, e
     systemInstructions: prepared.instructions,
     ...(prepared.prompt === undefined ? undefined : { prompt: prepared.prompt }),
     input: prepared.input,
+    ...env.server?.ids(record),
     modelSettings: prepared.settings,
     implicitSettings: prepared.implicitSettings,
     tools: prepared.tools,
@@ -27,7 +28,15 @@ export async function callForTurn(prepared: PreparedCall, record: StateRecord, e
     traceParent: env.spans.current,
     attempt: env.attempt,
   };
-  const onEvent = emit && ((data: ResponseStreamEvent): void => emit({ type: 'raw_response_event', data }));
+  const { server } = env;
+  const pass = emit && ((data: ResponseStreamEvent): void => emit({ type: 'raw_response_event', data }));
+  const onEvent =
+    pass && server
+      ? (data: ResponseStreamEvent): void => {
+          server.seen(data, record, env);
+          pass(data);
+        }
+      : pass;
   const effect = { kind: 'model', turn: record.currentTurn, agentName: prepared.agent.name } as const;
   env.models.add(prepared.model);
   try {
@@ -35,13 +44,14 @@ export async function callForTurn(prepared: PreparedCall, record: StateRecord, e
       const answer = callModel(prepared.model, request, onEvent);
       return control.race(env.inputCheck?.cut(answer) ?? answer);
     });
+    server?.accept(response, record, env);
     env.countUsage(response.usage);
     env.spans.countUsage(response.usage);
     return response;
   } catch (error) {
     // A request that left counts, with what the provider said that it cost; wrong use is found before.
     const failed = error instanceof ModelBehaviorError ? error.response?.usage : undefined;
-    if (!(error instanceof UserError)) env.countUsage(failed ?? toUsage());
+    if (!(error instanceof UserError)) env.countUsage(failed ?? server?.acceptedUsage ?? toUsage());
     if (error instanceof ModelBehaviorError) env.deliverQueued = true;
     if (error instanceof ModelTimeoutError) env.spans.modelTimedOut(error);
     throw error;

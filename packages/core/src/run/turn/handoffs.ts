@@ -32,6 +32,7 @@ export async function takeHandoff(pass: Pass, env: RunEnv): Promise<Step> {
   if (taken === undefined) throw new Error('There is no handoff to take.');
   const { agent, record } = pass;
   const { context } = env;
+  checkServerManaged(taken.handoff, env);
   return await env.spans.handoff(taken.call, agent.name, async (span) => {
     if (ignored.length > 0) span?.several(pass.handoffs.map(({ handoff }) => handoff.agentName));
     contextInternals(context).ledger.markExecuted(taken.call.call_id);
@@ -49,6 +50,21 @@ export async function takeHandoff(pass: Pass, env: RunEnv): Promise<Step> {
     if (change) rewriteHistory(change, pass, env);
     return { type: 'handoff', newAgent };
   });
+}
+
+/** What the provider has of the history, nobody here can edit. @throws UserError for an input filter (RUN-1508) */
+function checkServerManaged({ inputFilter, toolName, nestHandoffHistory }: Handoff<never>, env: RunEnv): void {
+  const { server, options } = env;
+  if (server === undefined) return;
+  if (inputFilter ?? options.handoffInputFilter)
+    throw new UserError(
+      `The handoff ${toolName} has an input filter, or its run has one, and the provider keeps the history of the run: it cannot be filtered. Leave out the filter, or conversationId, previousResponseId and autoPreviousResponseId.`,
+    );
+  if (nestHandoffHistory ?? options.nestHandoffHistory)
+    env.warnOnce(
+      'nested history',
+      'History is not nested at handoffs of this run: the provider keeps it (conversationId, previousResponseId or autoPreviousResponseId).',
+    );
 }
 
 async function invoke(
@@ -103,7 +119,7 @@ async function historyChange(
 ): Promise<HistoryChange | undefined> {
   const { options } = env;
   const filter = (handoff.inputFilter ?? options.handoffInputFilter) as HandoffInputFilter | undefined;
-  const nests = handoff.nestHandoffHistory ?? options.nestHandoffHistory ?? false;
+  const nests = env.server === undefined && (handoff.nestHandoffHistory ?? options.nestHandoffHistory ?? false);
   if (filter === undefined && !nests) return undefined;
   const before = inputData(outputs, pass, env);
   const patch: unknown = filter ? await env.control.race(filter(before)) : nested(before, env);

@@ -69,10 +69,12 @@ export async function prepareCall(record: StateRecord, env: RunEnv): Promise<Pre
   const model = await control.race(
     resolveModel({ runModel: env.options.model, provider: env.options.modelProvider, agent }),
   );
+  env.server?.checkModel(model, agent, env);
   const { settings, implicit } = settingsOfTurn(record, env, model, prompt);
   const modelData = { input: turnInput, instructions };
   const filter = env.options.callModelInputFilter as CallModelInputFilter | undefined;
   const seen = filter === undefined ? modelData : await filterInput(filter, record, env, modelData);
+  env.server?.sending(seen.input);
   await callSharedHooks(record, env, (hooks) =>
     hooks.onLlmStart?.(context as never, agent, seen.instructions, seen.input),
   );

@@ -3,6 +3,8 @@ import type { ModelResponse } from '../../models/model.ts';
 import type { ProcessedResponse, StateRecord } from '../../state/record.ts';
 import type { RunEnv } from '../env.ts';
 import type { PreparedCall } from './prepare.ts';
+
+type Asked = Pick<PreparedCall, 'agent' | 'table'>;
 import { contextInternals } from '../../state/context.ts';
 import { isOfCallIds } from '../../state/ledger.ts';
 import { qualifiedNameOf } from '../../state/lookup-key.ts';
@@ -21,7 +23,7 @@ export interface Received {
 /** Steps 18 to 22 of a turn (RUN-401): what the response asks for, told to readers and hooks before anything of it runs. */
 export async function receive(
   response: ModelResponse,
-  prepared: PreparedCall,
+  prepared: Asked,
   record: StateRecord,
   env: RunEnv,
 ): Promise<Received> {
@@ -33,18 +35,24 @@ export async function receive(
     if (!isOfCallIds(error)) await llmEnd(response, record, env);
     throw error;
   }
-  announce(plan.classified.items, record.sessionItems.length, env);
+  const { items } = plan.classified;
+  const processed = processedOf(plan);
+  env.server?.understood(processed, record);
+  announce(items, record.sessionItems.length, env);
   await llmEnd(response, record, env);
   await env.inputCheck?.throwIfKnown();
-  const { items } = plan.classified;
   trackUse(record, items.flatMap(toolNames));
-  const toolsUsed = items.flatMap((item) => (isToolSearch(item) ? ['tool_search'] : toolNames(item)));
-  const functions = plan.calls.flatMap(({ call, tool }) => (tool ? [{ call, tool: descriptor(tool) }] : []));
-  const handoffs = plan.handoffs.map(({ call, handoff }) => ({ call, toolName: handoff.toolName }));
-  return { plan, processed: { newItems: items, toolsUsed, functions, handoffs, foreign: {} } };
+  return { plan, processed };
 }
 
-function understand(response: ModelResponse, prepared: PreparedCall, env: RunEnv): Plan {
+function processedOf({ classified: { items: newItems }, calls, handoffs: handingOff }: Plan): ProcessedResponse {
+  const toolsUsed = newItems.flatMap((item) => (isToolSearch(item) ? ['tool_search'] : toolNames(item)));
+  const functions = calls.flatMap(({ call, tool }) => (tool ? [{ call, tool: descriptor(tool) }] : []));
+  const handoffs = handingOff.map(({ call, handoff }) => ({ call, toolName: handoff.toolName }));
+  return { newItems, toolsUsed, functions, handoffs, foreign: {} };
+}
+
+function understand(response: ModelResponse, prepared: Asked, env: RunEnv): Plan {
   const classified = classify(response, prepared.agent, prepared.table);
   for (const type of classified.unknownTypes)
     env.warnOnce(`item type ${type}`, `The model sent an output item of the unknown type ${type}; it is left out.`);
@@ -62,7 +70,8 @@ function understand(response: ModelResponse, prepared: PreparedCall, env: RunEnv
   return plan;
 }
 
-async function llmEnd(response: ModelResponse, record: StateRecord, env: RunEnv): Promise<void> {
+export async function llmEnd(response: ModelResponse, record: StateRecord, env: RunEnv): Promise<void> {
+  if (env.server?.llmEndDue(record) === false) return;
   await callSharedHooks(record, env, (hooks) => hooks.onLlmEnd?.(env.context as never, record.currentAgent, response));
 }
 
