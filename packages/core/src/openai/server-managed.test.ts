@@ -49,7 +49,7 @@ bothForms((runForm, form) => {
       }
     });
 
-    it('name their conversation, over a pause that is written down [RUN-1503, 1505, 308]', async () => {
+    it('name their conversation, over a pause that is written down [RUN-1503, 1505]', async () => {
       const { fake, agent } = await setUp([toolCall('lookup'), 'Done.'], { gated: true, strict: false });
       const sent: Record<string, unknown>[] = [];
       // The fake API has no conversations.
@@ -74,9 +74,6 @@ bothForms((runForm, form) => {
         ['u', 'conv_1'],
         ['fco', 'conv_1'],
       ]);
-      const keys = sent.map((body) => body['prompt_cache_key']);
-      // `printf conv_1 | sha256sum`
-      expect(keys).toEqual(Array(2).fill('agents-sdk:conversation:214d6c05cb183e28721dc2a7dc43797d'));
       for (const body of sent) expect(body).not.toHaveProperty('previous_response_id');
     });
 
