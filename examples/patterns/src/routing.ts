@@ -50,7 +50,7 @@ export async function main(runForm = run) {
   // The next message goes to whoever spoke last, with what was said so far.
   const message = { role: 'user' as const, content: 'And of invoice 8?' };
   const second = await runForm(first.lastAgent, [...first.toInputList(), message]);
-  console.log(`${second.lastAgent.name}: ${String(second.finalOutput)}`);
+  console.log(`${second.lastAgent.name}: ${second.finalOutput}`);
 
   return [outcomeOf(first), outcomeOf(second)];
 }

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Agent, tool } from '@agents/core';
+import type { Model } from '@agents/core';
 import { ScriptedModel } from '@agents/core/testing';
 import type { ModelStep } from '@agents/core/testing';
 import { onTestFinished } from 'vitest';
@@ -9,7 +10,7 @@ import { z } from 'zod';
 import { createDeskServer } from '../src/server.ts';
 
 /** The page on a port of its own, with a tool that waits until the test lets it go on. */
-export async function openDesk(steps: readonly ModelStep[]) {
+export async function openDesk(steps: readonly ModelStep[] | Model) {
   const gate = Promise.withResolvers<string>();
   const calls: string[] = [];
   const track = tool({
@@ -21,7 +22,7 @@ export async function openDesk(steps: readonly ModelStep[]) {
       return gate.promise.finally(() => calls.push(`${orderId} ended`));
     },
   });
-  const model = new ScriptedModel(steps, { chunk: 'word' });
+  const model = 'getResponse' in steps ? steps : new ScriptedModel(steps, { chunk: 'word' });
   const agent = new Agent({ name: 'Desk', instructions: 'The secret of the shop.', tools: [track], model });
   const server = createDeskServer(agent);
   const streams: string[] = [];

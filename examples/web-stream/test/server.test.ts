@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { text, toolCall } from '@agents/core/testing';
+import { OpenAIProvider } from '@agents/core/openai';
+import { FakeOpenAI, text, toolCall } from '@agents/core/testing';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { openDesk } from './desk.ts';
 
@@ -28,7 +29,7 @@ function parse(stream: string): Sent[] {
 const read = async (address: string, headers: Record<string, string> = {}): Promise<Sent[]> =>
   parse(await (await fetch(address, { headers })).text());
 
-test('events come as JSON, in order, without what is not for the page, and an end', async () => {
+test('events come as JSON, in order, and an end', async () => {
   const desk = await openDesk([[text('One moment.'), toolCall('track_order', { orderId: '7' })], 'It is on its way.']);
   desk.answer('shipped');
   const run = await ask(desk.url);
@@ -50,7 +51,18 @@ test('events come as JSON, in order, without what is not for the page, and an en
     { status: 'completed' },
   ]);
   expect(sent.at(-1)?.event).toBe('end');
-  expect(JSON.stringify(sent)).not.toContain('secret');
+});
+
+test('what the service says of instructions and tools stays on the server', async () => {
+  const fake = new FakeOpenAI({ steps: ['It is on its way.'] });
+  await using service = await fake.listen();
+  const provider = new OpenAIProvider({ apiKey: 'sk-secret', baseURL: service.baseURL });
+  const desk = await openDesk(await provider.getModel('gpt-5'));
+  const sent = JSON.stringify(await read(`${await ask(desk.url)}/events`));
+  expect(JSON.stringify(fake.requests)).toContain('The secret of the shop.');
+  expect(sent).toContain('on its way');
+  expect(sent).not.toContain('secret');
+  expect(sent).not.toContain('track_order');
 });
 
 test('a reader goes on after the last event it has; the header wins over the address; after the end nothing comes', async () => {

@@ -88,8 +88,12 @@ export function itemEvent(item: RunItem, position: number): RunItemStreamEvent |
 }
 
 /**
- * JSON-safe form of an event (agents as names), for SSE and WebSockets.
- * @example for await (const event of stream) response.write(`data: ${JSON.stringify(streamEventToJSON(event))}\n\n`)
+ * JSON-safe form of an event (agents as names), for SSE and WebSockets. It is the whole event: raw ones of the OpenAI API
+ * repeat the agent's instructions and tools (`response.created`, `response.completed`), so choose what goes to a browser.
+ * @example
+ * for await (const event of stream)
+ *   if (event.type !== 'raw_response_event' || event.data.type === 'response.output_text.delta')
+ *     response.write(`data: ${JSON.stringify(streamEventToJSON(event))}\n\n`);
  */
 export function streamEventToJSON(event: RunStreamEvent): JsonObject {
   switch (event.type) {
