@@ -1,9 +1,11 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { expect, it } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import { Agent, run, RunState, setTracingDisabled } from '../index.ts';
-import { ScriptedModel, toolCall } from '../testing/index.ts';
+import { resetDefaults, ScriptedModel, toolCall } from '../testing/index.ts';
 import { effectTool, idle } from '../../test/run-kit.ts';
+
+afterEach(() => resetDefaults());
 
 /** An agent behind `depth` agent tools, each with a model that answers once; the innermost asks for a gated call. */
 function nested(depth: number): Agent {

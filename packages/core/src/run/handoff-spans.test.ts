@@ -46,7 +46,7 @@ function tree(): string {
 const spansOf = (type: Span['type']): Span[] => recorder.spans.filter((span) => span.type === type);
 const handoffSpan = (): Span<'handoff'> => spansOf('handoff')[0] as Span<'handoff'>;
 const boom = (): never => {
-  throw new Error('boom 4711');
+  throw new Error('boom pin-4711');
 };
 
 bothForms((runForm, form) => {
@@ -131,9 +131,9 @@ trace Agent workflow
     });
 
     test.each<[string, object, object, string, string | undefined]>([
-      ['callback', { onHandoff: boom }, {}, 'A → ', 'boom 4711'],
-      ['hook', {}, { hooks: { onHandoff: boom } }, 'A → B', 'boom 4711'],
-      ['filter', { inputFilter: boom }, {}, 'A → B', 'boom 4711'],
+      ['callback', { onHandoff: boom }, {}, 'A → ', 'boom pin-4711'],
+      ['hook', {}, { hooks: { onHandoff: boom } }, 'A → B', 'boom pin-4711'],
+      ['filter', { inputFilter: boom }, {}, 'A → B', 'boom pin-4711'],
     ])(
       'a %s that fails: the span ends with the error, and tells the target where it is known [TOOL-HO16] [TRACE-N15, N20]',
       async (_, options, runOptions, name, error) => {
@@ -156,20 +156,20 @@ trace Agent workflow
         toB(''),
         'Handoff function expected non-null input, but got None',
       ],
-      ['no JSON', { inputType: z.object({}), onHandoff: () => {} }, toB('{4711'), 'Invalid JSON provided'],
+      ['no JSON', { inputType: z.object({}), onHandoff: () => {} }, toB('{pin-4711'), 'Invalid JSON provided'],
     ])('%s has an error of its own [TRACE §6.1] [TRACE-E2]', async (_, options, step, message) => {
       await play([step], options);
       expect(handoffSpan().error?.message).toBe(message);
-      expect(JSON.stringify(handoffSpan().error)).not.toContain('4711');
+      expect(JSON.stringify(handoffSpan().error)).not.toContain('pin-4711');
       expect(spansOf('agent')[0]?.error?.message).toBe(
         message === 'Invalid input filter result' ? 'Error in agent run' : undefined,
       );
     });
 
     test('without sensitive data no text of an error is on a span [TRACE-E4]', async () => {
-      for (const options of [{ onHandoff: boom }, { inputFilter: boom }, { inputFilter: () => '4711' }]) {
+      for (const options of [{ onHandoff: boom }, { inputFilter: boom }, { inputFilter: () => 'pin-4711' }]) {
         await play([toB()], options, { traceIncludeSensitiveData: false });
-        expect(JSON.stringify(recorder.spans.map((span) => [span.error, span.toJSON()]))).not.toContain('4711');
+        expect(JSON.stringify(recorder.spans.map((span) => [span.error, span.toJSON()]))).not.toContain('pin-4711');
       }
     });
 
