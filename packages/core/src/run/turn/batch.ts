@@ -7,8 +7,14 @@ const GRACE_MS = { running: 250, committing: 100 } as const;
 
 interface Task {
   readonly call: PlannedFunctionCall;
-  readonly done: Promise<void>;
+  /** Never rejects; `undefined` while its first part runs. */
+  done: Promise<void> | undefined;
   settled: boolean;
+  /** The body is over. */
+  committing: boolean;
+  failed: boolean;
+  /** Of its signal, made when the tool asks for it. */
+  controller: AbortController | undefined;
 }
 
 interface Failure {
@@ -26,14 +32,14 @@ interface Failure {
  * have not started never do, running ones get their signal, and all are awaited for a moment. What settles later is ignored.
  */
 export class Batch {
+  /** By the calls' `index`. */
   readonly #tasks: Task[] = [];
   readonly #failures: Failure[] = [];
-  readonly #controllers = new Map<PlannedFunctionCall, AbortController>();
-  readonly #committing = new Set<PlannedFunctionCall>();
-  readonly #failed = new Set<PlannedFunctionCall>();
+  #open = 0;
   #reason: unknown;
   #closed = false;
-  #onFailure: (() => void) | undefined;
+  /** Set by `settled`: no call is left, or one has failed. */
+  #wake: (() => void) | undefined;
 
   /** Nothing may start any more. */
   get stopping(): boolean {
@@ -47,54 +53,50 @@ export class Batch {
 
   /** A failure elsewhere told this call to stop. */
   cancelled(call: PlannedFunctionCall): boolean {
-    return this.stopping && this.#failures[0]?.call !== call && !this.#committing.has(call);
+    return this.stopping && this.#failures[0]?.call !== call && !this.#task(call).committing;
   }
 
   start(call: PlannedFunctionCall, work: () => Promise<void>): void {
     const task: Task = {
       call,
+      done: undefined,
       settled: false,
-      done: work().then(
-        () => {
-          task.settled = true;
-        },
-        (error: unknown) => {
-          task.settled = true;
-          this.failed(call, error);
-        },
-      ),
+      committing: false,
+      failed: false,
+      controller: undefined,
     };
-    this.#tasks.push(task);
+    this.#tasks[call.index] = task;
+    this.#open += 1;
+    task.done = work().then(
+      () => this.#settle(task),
+      (error: unknown) => {
+        this.failed(call, error);
+        this.#settle(task);
+      },
+    );
   }
 
   /** A call fails the batch; may be said before the call has ended, and again then. */
   failed(call: PlannedFunctionCall, error: unknown): void {
-    if (this.#failed.has(call)) return;
-    this.#failed.add(call);
+    const task = this.#task(call);
+    if (task.failed) return;
+    task.failed = true;
     if (this.#closed) getLogger().debug('A tool call failed after its turn had ended.');
-    else this.#add({ error, call, committing: this.#committing.has(call) });
+    else this.#add({ error, call, committing: task.committing });
   }
 
-  /** Signal of one call, made when the tool asks for it. */
   signal(call: PlannedFunctionCall): AbortSignal {
-    let controller = this.#controllers.get(call);
-    if (!controller) {
-      controller = new AbortController();
-      if (this.cancelled(call)) controller.abort(this.#reason);
-      this.#controllers.set(call, controller);
-    }
-    return controller.signal;
+    return this.#controller(call).signal;
   }
 
   /** Aborts one call alone, which goes on by itself: its time is over. */
   abort(call: PlannedFunctionCall, reason: unknown): void {
-    this.signal(call);
-    this.#controllers.get(call)?.abort(reason);
+    this.#controller(call).abort(reason);
   }
 
   /** The body is over; what is left is to commit. It is not signalled any more. */
   committing(call: PlannedFunctionCall): void {
-    this.#committing.add(call);
+    this.#task(call).committing = true;
   }
 
   /** Something else ends the batch. */
@@ -108,20 +110,16 @@ export class Batch {
     if (late) return;
     const { error } = failure;
     this.#reason = error;
-    for (const [call, controller] of this.#controllers) if (!this.#committing.has(call)) controller.abort(error);
-    this.#onFailure?.();
+    for (const { controller, committing } of this.#tasks) if (!committing) controller?.abort(error);
+    this.#wake?.();
   }
 
   /** Resolves when all calls ended well; rejects with the failure that counts, after the bounded wait. */
   async settled(): Promise<void> {
-    const all = Promise.all(this.#tasks.map((task) => task.done));
-    await Promise.race([
-      all,
-      new Promise<void>((resolve) => {
-        this.#onFailure = resolve;
-        if (this.stopping) resolve();
-      }),
-    ]);
+    if (this.#open > 0 && !this.stopping)
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
     if (!this.stopping) return;
     await this.#drain();
     this.#closed = true;
@@ -130,9 +128,30 @@ export class Batch {
 
   async #drain(): Promise<void> {
     const open = this.#tasks.filter((task) => !task.settled);
-    const committing = open.filter((task) => this.#committing.has(task.call));
-    const running = open.filter((task) => !committing.includes(task));
+    const committing = open.filter((task) => task.committing);
+    const running = open.filter((task) => !task.committing);
     await Promise.all([ended(running, GRACE_MS.running), ended(committing, GRACE_MS.committing)]);
+  }
+
+  #task(call: PlannedFunctionCall): Task {
+    const task = this.#tasks[call.index];
+    if (task === undefined) throw new Error('A call that was not started.');
+    return task;
+  }
+
+  #controller(call: PlannedFunctionCall): AbortController {
+    const task = this.#task(call);
+    if (task.controller === undefined) {
+      task.controller = new AbortController();
+      if (this.cancelled(call)) task.controller.abort(this.#reason);
+    }
+    return task.controller;
+  }
+
+  #settle(task: Task): void {
+    task.settled = true;
+    this.#open -= 1;
+    if (this.#open === 0) this.#wake?.();
   }
 
   /**
@@ -157,7 +176,7 @@ async function ended(tasks: readonly Task[], graceMs: number): Promise<void> {
   const grace = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, graceMs);
   });
-  await Promise.race([Promise.all(tasks.map((task) => task.done)), grace]);
+  await Promise.race([Promise.all(tasks.flatMap(({ done }) => done ?? [])), grace]);
   clearTimeout(timer);
 }
 
