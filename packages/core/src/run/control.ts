@@ -12,7 +12,8 @@ export type CancelMode = 'immediate' | 'after_turn';
 export class Control {
   readonly #caller: AbortSignal | undefined;
   readonly #abortable: boolean;
-  readonly #cuts: Set<(error: RunAbortedError) => void> = new Set();
+  /** Of a segment that can be aborted. */
+  readonly #cuts: Set<(error: RunAbortedError) => void> | undefined;
   #controller: AbortController | undefined;
   #error: RunAbortedError | undefined;
   #afterTurn = false;
@@ -22,6 +23,7 @@ export class Control {
   constructor(caller: AbortSignal | undefined, cancellable: boolean) {
     this.#caller = caller;
     this.#abortable = cancellable || caller !== undefined;
+    this.#cuts = this.#abortable ? new Set() : undefined;
   }
 
   /** From here on the caller's signal counts. What a signal of another maker throws passes. */
@@ -65,8 +67,8 @@ export class Control {
     const error = new RunAbortedError('The run was aborted.', { cause: reason });
     this.#error = error;
     this.#controller?.abort(error);
-    const cuts = [...this.#cuts];
-    this.#cuts.clear();
+    const cuts = [...(this.#cuts ?? [])];
+    this.#cuts?.clear();
     for (const cut of cuts) cut(error);
   }
 
@@ -77,8 +79,8 @@ export class Control {
   /** Calls `cut` at once when the segment is aborted; returns what takes it back. */
   onAbort(cut: (error: RunAbortedError) => void): () => void {
     if (this.#error) cut(this.#error);
-    else this.#cuts.add(cut);
-    return () => this.#cuts.delete(cut);
+    else this.#cuts?.add(cut);
+    return () => this.#cuts?.delete(cut);
   }
 
   /**
@@ -105,7 +107,7 @@ export class Control {
   }
 
   dispose(): void {
-    this.#cuts.clear();
+    this.#cuts?.clear();
     try {
       this.#caller?.removeEventListener('abort', this.#onCallerAbort);
     } catch {

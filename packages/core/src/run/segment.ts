@@ -8,6 +8,7 @@ import type { Trace } from '../tracing/types.ts';
 import type { Effect, Nesting, RunAgentTool, RunEnv } from './env.ts';
 import type { InputCheck } from './input-check.ts';
 import type { RunStreamEvent } from './events.ts';
+import type { turns } from './loop.ts';
 import type { ResolvedOptions, RunInput } from './options.ts';
 import type { ServerHistory } from './server-history.ts';
 import { Agent } from '../agent/agent.ts';
@@ -61,7 +62,7 @@ export interface SegmentParts {
 export type SegmentEnd = 'settled' | 'cancelled';
 
 /** With the first run: a program that only declares its agents does not load what runs them. */
-let loop: typeof import('./loop.ts') | undefined;
+let loop: { readonly turns: typeof turns } | undefined;
 
 /** One call of `run` or `runStreamed`: the checks at its entry, the loop, and the way out. */
 export class Segment {
@@ -200,8 +201,9 @@ export class Segment {
     const { env, control } = this;
     this.#settleLive();
     const tell = (what: string, call: () => MaybePromise<void> | undefined): Promise<void> =>
-      quietly(what, async () => await control.race(call(), END_GRACE_MS));
-    if (this.#started) await tell('onRunEnd', () => env.options.hooks?.onRunEnd?.(env.context as never, outcome));
+      quietly(what, () => control.race(call(), END_GRACE_MS));
+    const { hooks } = env.options;
+    if (this.#started && hooks?.onRunEnd) await tell('onRunEnd', () => hooks.onRunEnd?.(env.context as never, outcome));
     for (const model of env.models)
       if (model.onRunEnd) await tell('onRunEnd of a model', () => model.onRunEnd?.(env.owner));
     control.dispose();
@@ -292,7 +294,7 @@ class SegmentEnv implements RunEnv {
   readonly nesting: RunEnv['nesting'];
   readonly nested: RunEnv['nested'];
   asked: RunEnv['asked'];
-  readonly #warned: Set<string> = new Set();
+  #warned: Set<string> | undefined;
 
   constructor(
     record: StateRecord,
@@ -333,6 +335,7 @@ class SegmentEnv implements RunEnv {
   }
 
   warnOnce(key: string, message: string): void {
+    this.#warned ??= new Set();
     if (this.#warned.has(key)) return;
     this.#warned.add(key);
     getLogger().warn(message);
