@@ -106,9 +106,9 @@ async function writeMessage(message: MessageOutputItem, record: StateRecord, env
   record.unrecoverable = false;
 }
 
-async function endHooks(record: StateRecord, output: unknown, env: RunEnv): Promise<void> {
+function endHooks(record: StateRecord, output: unknown, env: RunEnv): Promise<void> | undefined {
   const agent = record.currentAgent;
-  await callHooks(
+  return callHooks(
     record,
     env,
     (hooks) => hooks.onAgentEnd?.(env.context as never, agent, output),
@@ -121,8 +121,10 @@ async function freshTurn(record: StateRecord, env: RunEnv): Promise<Decided> {
   let asked = false;
   try {
     // Nothing of the run was accepted yet: this is its first turn, or that once more.
-    if (record.modelResponses.length === 0) env.inputCheck = await inputCheck(record, env);
-    await env.inputCheck?.block();
+    if (record.modelResponses.length === 0 && inputGuardrails(record.currentAgent, env)) {
+      env.inputCheck = await inputCheck(record, env);
+      await env.inputCheck?.block();
+    }
     const prepared = await prepareCall(record, env);
     env.control.throwIfAborted();
     asked = true;
@@ -249,8 +251,9 @@ async function work(pass: Pass, tools: ToolTable, env: RunEnv): Promise<Decided>
   await executeCalls(pass, env);
   env.control.throwIfAborted();
   const { step, message, by } = await settle(pass, tools, output, env);
-  await env.inputCheck?.settled();
-  if (step.type === 'final_output') await endHooks(record, step.output, env);
+  if (env.inputCheck) await env.inputCheck.settled();
+  const told = step.type === 'final_output' ? endHooks(record, step.output, env) : undefined;
+  if (told) await told;
   return { step, pass, message, by };
 }
 
@@ -273,7 +276,8 @@ async function finishTurn({ step, pass, message, by }: Decided, env: RunEnv): Pr
   if (guarded && pass.fresh) await acceptOutput({ step, pass, message, by }, env);
   record.privateResults = undefined;
   record.unrecoverable = final && env.session !== undefined;
-  await storeTurn(message ? [...publication.items, message] : publication.items, pass, final, env);
+  const stored = storeTurn(message ? [...publication.items, message] : publication.items, pass, final, env);
+  if (stored) await stored;
   record.unrecoverable = false;
   record.step = step;
   if (final) env.spans.agentOutput(step.output);

@@ -79,18 +79,18 @@ export class Runner<in C = unknown> {
   }
 }
 
-async function dispatch<C, O>(
+function dispatch<C, O>(
   agent: Agent<C, O>,
   input: RunInput,
   defaults: object,
   given: (RunOptions<NoInfer<C>> & StreamOption<boolean>) | undefined,
-): Promise<RunResult<C, O> | RunResultStreaming<C, O>> {
+): RunResultStreaming<C, O> | Promise<RunResult<C, O>> {
   // Before they are taken apart: the parts of anything would do.
   if (given !== undefined) checkObject(given, 'run');
   const { stream = false, ...options } = given ?? {};
   if (typeof stream !== 'boolean') checkRunOptions(given as RunOptions<never>, 'run');
   const resolved = resolve(defaults, options, 'run');
-  return stream ? streamed(agent, input, resolved) : await plain(agent, input, resolved);
+  return stream ? streamed(agent, input, resolved) : plain(agent, input, resolved);
 }
 
 function resolve(defaults: object, given: object | undefined, where: string): ResolvedOptions {

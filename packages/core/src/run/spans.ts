@@ -121,8 +121,11 @@ export class RunSpans {
   }
 
   /** Runs one turn under its span; it closes before what the turn decided is stored. */
-  async turn<T>(turn: number, agent: AnyAgent, work: () => Promise<T>): Promise<T> {
-    if (!this.#run.recording) return await work();
+  turn<T>(turn: number, agent: AnyAgent, work: () => Promise<T>): Promise<T> {
+    return this.#run.recording ? this.#recordedTurn(turn, agent, work) : work();
+  }
+
+  async #recordedTurn<T>(turn: number, agent: AnyAgent, work: () => Promise<T>): Promise<T> {
     const owner = this.openAgent(agent);
     if (!this.#run.taskAndTurnSpans) return await runInScope(owner, work);
     const span = startItem(this.#run.span({ type: 'turn', turn, agentName: agent.name }, owner));

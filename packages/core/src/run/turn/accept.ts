@@ -89,7 +89,7 @@ async function keepAccepted({ pass, message }: FinalTurn, env: RunEnv, cause: un
 }
 
 /** @throws what the session failed with; `cause`, where it has none, is why the run failed before */
-async function storeOwed(cause: unknown, record: StateRecord, store: () => Promise<void>): Promise<void> {
+async function storeOwed(cause: unknown, record: StateRecord, store: () => Promise<void> | undefined): Promise<void> {
   record.step = { type: 'run_again' };
   try {
     await store();

@@ -9,7 +9,7 @@ import type { CallVerdicts, Pass } from './pass.ts';
 import type { PlannedFunctionCall } from './plan.ts';
 import { extractCustomData } from '../../agent/custom-data.ts';
 import { invokeTool } from '../../agent/invoke.ts';
-import type { ToolInvocation } from '../../agent/invoke.ts';
+import type { ToolFailure, ToolInvocation } from '../../agent/invoke.ts';
 import { toolInternals } from '../../agent/tool-internals.ts';
 import { toolOutputOnWire } from '../../agent/tool-output-parts.ts';
 import type { ToolOutputOnWire } from '../../agent/tool-output-parts.ts';
@@ -35,7 +35,7 @@ import { notFoundText, rejectionText, exceptionText } from './texts.ts';
  */
 export async function executeCalls(pass: Pass, env: RunEnv): Promise<void> {
   if (pass.calls.length === 0) return;
-  await checkEnabled(pass, env);
+  if (pass.calls.some(({ tool }) => tool && toolInternals(tool).isEnabled !== true)) await checkEnabled(pass, env);
   const batch = new Batch();
   const places = new Places(env.options.toolExecution?.maxFunctionToolConcurrency);
   const waiting = earlierWaiting(pass);
@@ -46,7 +46,7 @@ export async function executeCalls(pass: Pass, env: RunEnv): Promise<void> {
   });
   try {
     for (const call of pass.calls)
-      batch.start(call, () => new CallRun(call, pass, env, batch, places).run(waiting.get(call.call.call_id)));
+      batch.start(call, () => new CallRun(call, pass, env, batch, places).run(waiting?.get(call.call.call_id)));
     await batch.settled();
   } catch (error) {
     env.inputCheck?.tooLate();
@@ -58,8 +58,9 @@ export async function executeCalls(pass: Pass, env: RunEnv): Promise<void> {
 }
 
 /** Items with which calls of this response wait since an earlier pass, by call id. */
-function earlierWaiting(pass: Pass): ReadonlyMap<string, ToolApprovalItem> {
+function earlierWaiting(pass: Pass): ReadonlyMap<string, ToolApprovalItem> | undefined {
   const { step } = pass.record;
+  if (pass.fresh) return undefined;
   return new Map(
     step.type === 'interruption'
       ? step.interruptions.filter((item) => item.agent === pass.agent).map((item) => [item.callId, item])
@@ -76,7 +77,6 @@ async function checkEnabled(pass: Pass, env: RunEnv): Promise<void> {
     if (isEnabled === false) asked.set(tool, Promise.resolve(false));
     else if (isEnabled !== true) asked.set(tool, (async () => isEnabled(env.context as never, pass.agent))());
   }
-  if (asked.size === 0) return;
   const answers = await env.control.race(Promise.all(asked.values()));
   const disabled = [...asked.keys()].find((_, index) => answers[index] !== true);
   if (disabled)
@@ -195,8 +195,11 @@ class CallRun {
     if (done.output === paused) return this.#pause(span);
     if (this.#batch.stopping) return;
     this.#batch.committing(this.#call);
-    let output = await this.#answer(done, span);
-    if (this.#batch.closed) return;
+    let { output } = done;
+    if (done.failure) {
+      output = await this.#answerTo(done.failure, output, span);
+      if (this.#batch.closed) return;
+    }
     if (outputGuardrails) {
       const { guardOutput } = await import('./tool-guardrails.ts');
       const verdict = await guardOutput(outputGuardrails, { context, agent, output }, this.#noted().output);
@@ -205,7 +208,8 @@ class CallRun {
     }
     await this.#commitAnswer(tool, output, span);
     if (this.#batch.closed) return;
-    await callSharedHooks(record, this.#env, (hooks) => hooks.onToolEnd?.(context, agent, tool, output));
+    const told = callSharedHooks(record, this.#env, (hooks) => hooks.onToolEnd?.(context, agent, tool, output));
+    if (told) await told;
   }
 
   /** What goes before the body. `false`: it does not begin. */
@@ -226,7 +230,8 @@ class CallRun {
         return false;
       }
     }
-    await callSharedHooks(record, this.#env, (hooks) => hooks.onToolStart?.(context, agent, tool));
+    const told = callSharedHooks(record, this.#env, (hooks) => hooks.onToolStart?.(context, agent, tool));
+    if (told) await told;
     // A sibling failed meanwhile: the body does not begin any more.
     return !this.#batch.stopping;
   }
@@ -298,16 +303,14 @@ class CallRun {
     return (this.#verdicts ??= { input: [], output: [] });
   }
 
-  /** What the tool gave, or the text for the model in place of a failure that its policy answered. */
-  async #answer(done: ToolInvocation, span: FunctionSpan | undefined): Promise<unknown> {
-    const { failure } = done;
-    if (failure === undefined) return done.output;
+  /** The text for the model in place of a failure that the tool's policy answered. */
+  async #answerTo(failure: ToolFailure, output: unknown, span: FunctionSpan | undefined): Promise<unknown> {
     if (failure.handledBy === 'timeout') span?.timedOut(failure.error, 'error_handled');
     else span?.handledFailure(failure.error, failure.handledBy === 'default');
     // The formatter answers for tools without a run of their own (RUN-243).
     return failure.handledBy === 'default' && this.#call.tool?.origin.type === 'function'
-      ? await exceptionText(this.#env, this.#call.call, String(done.output), failure.error)
-      : done.output;
+      ? await exceptionText(this.#env, this.#call.call, String(output), failure.error)
+      : output;
   }
 
   /** The call happened in an earlier life; somebody knows what it gave. */

@@ -177,10 +177,10 @@ export class Pass {
 
   /** Items of the response and its local results that nobody was told of yet, in the order of the record. */
   unpublished(): RunItem[] {
-    const items = this.#left ?? this.record.generatedItems.slice(this.start);
-    if (this.fresh && this.#left === undefined) return items.slice();
+    const items = this.record.generatedItems.slice(this.start);
+    if (this.fresh && this.#left === undefined) return items;
     const known = new Set<RunItem>(this.record.sessionItems);
-    return [...new Set(items)].filter((item) => !known.has(item));
+    return [...new Set(this.#left ?? items)].filter((item) => !known.has(item));
   }
 
   /** Results are placed in call order, whichever call ends first; the last place is right nearly always. */

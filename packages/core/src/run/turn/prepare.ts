@@ -50,12 +50,13 @@ export async function prepareCall(record: StateRecord, env: RunEnv): Promise<Pre
   env.inputCheck?.startParallel();
   if (env.startHooksDue) {
     env.startHooksDue = false;
-    await callHooks(
+    const told = callHooks(
       record,
       env,
       (hooks) => hooks.onAgentStart?.(context as never, agent),
       (hooks) => hooks.onStart?.(context as never, agent),
     );
+    if (told) await told;
   }
   const enabled = await enabledNow(record, env);
   const text = resolveInstructions(agent, context);
@@ -64,7 +65,7 @@ export async function prepareCall(record: StateRecord, env: RunEnv): Promise<Pre
     agent.prompt === undefined
       ? [await control.race(text)]
       : await control.race(Promise.all([text, resolvePrompt(agent, context)]));
-  const tools = await withHandoffs(enabled, record, env);
+  const tools = tableOf(enabled, await handoffsNow(record, env), record, env);
   const output = resolveOutput(agent);
   const model = await control.race(
     resolveModel({ runModel: env.options.model, provider: env.options.modelProvider, agent }),
@@ -75,11 +76,12 @@ export async function prepareCall(record: StateRecord, env: RunEnv): Promise<Pre
   const filter = env.options.callModelInputFilter as CallModelInputFilter | undefined;
   const seen = filter === undefined ? modelData : await filterInput(filter, record, env, modelData);
   env.server?.sending(seen.input);
-  await callSharedHooks(record, env, (hooks) =>
+  const told = callSharedHooks(record, env, (hooks) =>
     hooks.onLlmStart?.(context as never, agent, seen.instructions, seen.input),
   );
+  if (told) await told;
   if (env.session) await env.session.writeInput();
-  await env.inputCheck?.throwIfKnown();
+  if (env.inputCheck) await env.inputCheck.throwIfKnown();
   return {
     agent,
     tools: tools.list,
@@ -103,29 +105,33 @@ export interface CollectedTools {
 
 /** The tools and handoffs of today: enabled ones, one per name. */
 export async function collectTools(record: StateRecord, env: RunEnv): Promise<CollectedTools> {
-  return await withHandoffs(await enabledNow(record, env), record, env);
+  return tableOf(await enabledNow(record, env), await handoffsNow(record, env), record, env);
 }
 
 function enabledNow(record: StateRecord, env: RunEnv): MaybePromise<readonly FunctionTool<never>[]> {
   return env.control.race(enabledTools(record.currentAgent, env.context));
 }
 
+function handoffsNow({ currentAgent }: StateRecord, env: RunEnv): MaybePromise<readonly Handoff<never>[]> {
+  const warn = (name: string, text: string): void => env.warnOnce(`handoff name:${name}`, text);
+  return env.control.race(enabledHandoffs(currentAgent, env.context, warn));
+}
+
 const noHandoffs: ToolTable['handoffs'] = new Map();
 
-/** Adds the enabled handoffs; with both, names that several of them have are seen (RUN-401 step 9). */
-async function withHandoffs(
+/** With tools and handoffs together, names that several of them have are seen (RUN-401 step 9). */
+function tableOf(
   enabled: readonly FunctionTool<never>[],
+  found: readonly Handoff<never>[],
   record: StateRecord,
   env: RunEnv,
-): Promise<CollectedTools> {
-  const agent = record.currentAgent;
-  const { toolNameCollisionPolicy: policy } = env.options;
-  const warn = (what: string, name: string, text: string): void => env.warnOnce(`${what}:${name}`, text);
-  const found = await env.control.race(
-    enabledHandoffs(agent, env.context, (name, text) => warn('handoff name', name, text)),
-  );
-  const { tools, handoffs } = onePerName({ tools: enabled, handoffs: found }, agent.name, policy, (name, text) =>
-    warn('collision', name, text),
+): CollectedTools {
+  const warn = (name: string, text: string): void => env.warnOnce(`collision:${name}`, text);
+  const { tools, handoffs } = onePerName(
+    { tools: enabled, handoffs: found },
+    record.currentAgent.name,
+    env.options.toolNameCollisionPolicy,
+    warn,
   );
   env.spans.describeAgent(tools, handoffs);
   const table = {

@@ -31,10 +31,11 @@ export function publish(pass: Pass): Publication {
   const items = pass.unpublished();
   const position = record.sessionItems.length;
   record.sessionItems.push(...items);
-  const announced = new Set<RunItem>(processed.newItems);
   return {
     items,
     announce: (env) => {
+      if (env.emit === undefined) return;
+      const announced = new Set<RunItem>(processed.newItems);
       items.forEach((item, index) => {
         if (!announced.has(item)) announce([item], position + index, env);
       });

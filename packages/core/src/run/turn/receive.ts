@@ -3,8 +3,6 @@ import type { ModelResponse } from '../../models/model.ts';
 import type { ProcessedResponse, StateRecord } from '../../state/record.ts';
 import type { RunEnv } from '../env.ts';
 import type { PreparedCall } from './prepare.ts';
-
-type Asked = Pick<PreparedCall, 'agent' | 'table'>;
 import { contextInternals } from '../../state/context.ts';
 import { isOfCallIds } from '../../state/ledger.ts';
 import { qualifiedNameOf } from '../../state/lookup-key.ts';
@@ -14,6 +12,8 @@ import { toolNotFound } from './execute.ts';
 import { planResponse } from './plan.ts';
 import type { Plan } from './plan.ts';
 import { announce } from './publish.ts';
+
+type Asked = Pick<PreparedCall, 'agent' | 'table'>;
 
 export interface Received {
   readonly plan: Plan;
@@ -39,8 +39,9 @@ export async function receive(
   const processed = processedOf(plan);
   env.server?.understood(processed, record);
   announce(items, record.sessionItems.length, env);
-  await llmEnd(response, record, env);
-  await env.inputCheck?.throwIfKnown();
+  const told = llmEnd(response, record, env);
+  if (told) await told;
+  if (env.inputCheck) await env.inputCheck.throwIfKnown();
   trackUse(record, items.flatMap(toolNames));
   return { plan, processed };
 }
@@ -70,9 +71,9 @@ function understand(response: ModelResponse, prepared: Asked, env: RunEnv): Plan
   return plan;
 }
 
-export async function llmEnd(response: ModelResponse, record: StateRecord, env: RunEnv): Promise<void> {
-  if (env.server?.llmEndDue(record) === false) return;
-  await callSharedHooks(record, env, (hooks) => hooks.onLlmEnd?.(env.context as never, record.currentAgent, response));
+export function llmEnd(response: ModelResponse, record: StateRecord, env: RunEnv): Promise<void> | undefined {
+  if (env.server?.llmEndDue(record) === false) return undefined;
+  return callSharedHooks(record, env, (hooks) => hooks.onLlmEnd?.(env.context as never, record.currentAgent, response));
 }
 
 /** One name per call, with its namespace; of the provider's tools the name of their kind. */

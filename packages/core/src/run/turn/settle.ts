@@ -54,6 +54,7 @@ export async function settle(pass: Pass, tools: ToolTable, output: ResolvedOutpu
 function stillWaiting(pass: Pass): Extract<Step, { type: 'interruption' }>['interruptions'] {
   const { step } = pass.record;
   const earlier = step.type === 'interruption' ? step.interruptions : [];
+  if (earlier.length === 0) return pass.waiting();
   const own = new Set(pass.calls.map(({ call }) => call.call_id));
   const { ledger } = contextInternals(pass.record.context);
   // A pass that failed after an output was committed left the item of that call behind.

@@ -7,8 +7,14 @@ import { withholdsTurns } from '../guarded.ts';
  * Stores what a turn adds to the history. What waits while an output guardrail may yet withhold a tool's output is held in
  * the state instead, and is written with the end of the turn (STATE-127, 322…328).
  */
-export async function storeTurn(items: readonly RunItem[], pass: Pass, terminal: boolean, env: RunEnv): Promise<void> {
+export function storeTurn(
+  items: readonly RunItem[],
+  pass: Pass,
+  terminal: boolean,
+  env: RunEnv,
+): Promise<void> | undefined {
   const { record } = pass;
+  if (env.session === undefined) return holdDetached(pass, terminal);
   const withheld = withholdsTurns(pass.agent, env);
   const meta = {
     responseId: pass.response.responseId,
@@ -16,15 +22,10 @@ export async function storeTurn(items: readonly RunItem[], pass: Pass, terminal:
     hasLocalToolOutputs: items.some(({ type }) => type === 'tool_call_output_item' || type === 'handoff_output_item'),
     terminal,
   };
-  if (withheld && record.step.type === 'interruption') {
-    if (env.session) await env.session.holdTurn(pass.responseItems(), meta);
-    else await holdDetached(pass, terminal);
-    return;
-  }
-  if (env.session === undefined) return await holdDetached(pass, terminal);
+  if (withheld && record.step.type === 'interruption') return env.session.holdTurn(pass.responseItems(), meta);
   // Nobody wrote the calls at the pause, and no record of them came along: they go before their outputs (STATE-328).
   const owed = withheld && !pass.fresh && record.pendingWrite === undefined && record.persistedItemCount === 0;
-  await env.session.writeTurn(owed ? withEarlier(items, pass) : items, meta);
+  return env.session.writeTurn(owed ? withEarlier(items, pass) : items, meta);
 }
 
 /** Items of the response that are public already and in no session, before those that are new. */
@@ -34,12 +35,15 @@ function withEarlier(items: readonly RunItem[], pass: Pass): readonly RunItem[] 
 }
 
 /** A run without its session carries a held batch on, with what it adds, and drops it when the run ends (STATE-323, 326). */
-export async function holdDetached(pass: Pass, terminal: boolean): Promise<void> {
+export function holdDetached(pass: Pass, terminal: boolean): Promise<void> | undefined {
   const { record } = pass;
-  if (record.pendingWrite?.held === undefined) return;
-  if (terminal) record.pendingWrite = undefined;
-  else {
-    const { hold } = await import('../../sessions/held.ts');
-    hold(record, pass.responseItems(), { responseId: pass.response.responseId, store: undefined });
-  }
+  if (record.pendingWrite?.held === undefined) return undefined;
+  if (!terminal) return hold(pass);
+  record.pendingWrite = undefined;
+  return undefined;
+}
+
+async function hold(pass: Pass): Promise<void> {
+  const held = await import('../../sessions/held.ts');
+  held.hold(pass.record, pass.responseItems(), { responseId: pass.response.responseId, store: undefined });
 }
