@@ -67,11 +67,13 @@ export class LoggedRun {
 /** Not everything: raw events of the service also hold the agent's instructions and the schemas of its tools. */
 function isForPage(event: RunStreamEvent): boolean {
   switch (event.type) {
+    case 'agent_updated_stream_event':
+      return true;
     case 'raw_response_event':
       return event.data.type === 'response.output_text.delta';
     case 'run_item_stream_event':
       return event.name === 'tool_called' || event.name === 'tool_output' || event.name === 'message_output_created';
-    case 'agent_updated_stream_event':
-      return true;
+    default:
+      return false;
   }
 }
