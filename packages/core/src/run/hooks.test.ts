@@ -3,18 +3,19 @@ import {
   Agent,
   getRunErrorDetails,
   getRunErrorState,
+  handoff,
   MemorySession,
   run,
   RunAbortedError,
   runStreamed,
   tool,
 } from '../index.ts';
-import type { AgentHooks, AgentInputItem, ModelResponse, RunHooks, RunState, ToolContext } from '../index.ts';
+import type { AgentHooks, AgentInputItem, Model, ModelResponse, RunHooks, RunState, ToolContext } from '../index.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { bothForms } from '../testing/forms.ts';
 import { refusal, ScriptedModel, text, toolCall } from '../testing/index.ts';
 import type { ModelStep } from '../testing/index.ts';
-import { effectTool, idle, kindsOf, logged, PlainSession, readAll, rejection } from '../../test/run-kit.ts';
+import { effectTool, idle, kindsOf, logged, namesOf, PlainSession, readAll, rejection } from '../../test/run-kit.ts';
 import { symmetry } from '../../test/symmetry.ts';
 
 afterEach(() => resetDefaults());
@@ -308,6 +309,89 @@ describe('the log of all hooks', () => {
       'agentEnd A "done"',
       'own end "done"',
       'runEnd completed',
+    ]);
+  });
+
+  it('of a turn stands among all that a turn calls and tells, in the one order of acts [RUN-401, RUN-1307, RUN-1602]', async () => {
+    const log: string[] = [];
+    // What is told without being waited for is seen by its reader before the act that it follows is over.
+    const act = async <T>(name: string, value?: T): Promise<T> => {
+      await idle(2);
+      log.push(name);
+      return value as T;
+    };
+    const accepts = { tripwireTriggered: false, outputInfo: undefined };
+    const script = new ScriptedModel([toolCall('t', {}, { callId: 'c1' }), 'done']);
+    const model: Model = {
+      getResponse: (request) => script.getResponse(request),
+      async *streamResponse(request) {
+        await act('model');
+        return yield* script.streamResponse(request);
+      },
+    };
+    const session = new PlainSession();
+    const agent: Agent = new Agent({
+      name: 'A',
+      instructions: () => act('instructions', 'Be brief.'),
+      model: 'm',
+      tools: [tool({ name: 't', isEnabled: () => act('tools', true), execute: () => act('tool', 'ok') })],
+      handoffs: [handoff(new Agent({ name: 'B' }), { isEnabled: () => act('handoffs', true) })],
+      inputGuardrails: [
+        { name: 'beside', execute: () => (log.push('guardrail beside the model'), accepts) },
+        { name: 'before', runInParallel: false, execute: () => act('guardrail before it', accepts) },
+      ],
+    });
+    const stream = runStreamed(agent, 'go', {
+      session: {
+        sessionId: 's',
+        getItems: () => act('history', []),
+        addItems: (items) => act(`session ${kindsOf(items)}`, session.addItems(items)),
+        popItem: session.popItem,
+        clearSession: session.clearSession,
+      },
+      modelProvider: { getModel: () => act('model of the name', model) },
+      callModelInputFilter: ({ modelData }) => act('filter', modelData),
+      hooks: {
+        onRunStart: () => act('onRunStart'),
+        onAgentStart: () => act('onAgentStart'),
+        onLlmStart: () => act('onLlmStart'),
+        onLlmEnd: () => act('onLlmEnd'),
+        onToolStart: () => act('onToolStart'),
+        onToolEnd: () => act('onToolEnd'),
+        onAgentEnd: () => act('onAgentEnd'),
+        onRunEnd: () => act('onRunEnd'),
+      },
+    });
+    for await (const event of stream) log.push(...namesOf([event]));
+    await stream.completed;
+    const asking = ['tools', 'instructions', 'handoffs', 'model of the name', 'filter', 'onLlmStart'];
+    expect(log).toEqual([
+      'history',
+      'onRunStart',
+      'agent A',
+      'guardrail before it',
+      'guardrail beside the model',
+      'onAgentStart',
+      ...asking,
+      'session u',
+      'model',
+      'R',
+      'tool_called',
+      'onLlmEnd',
+      'tools',
+      'onToolStart',
+      'tool',
+      'onToolEnd',
+      'tool_output',
+      'session fc fco',
+      ...asking,
+      'model',
+      'R',
+      'message_output_created',
+      'onLlmEnd',
+      'onAgentEnd',
+      'session m',
+      'onRunEnd',
     ]);
   });
 
