@@ -315,7 +315,7 @@ describe('the log of all hooks', () => {
   it('of a turn stands among all that a turn calls and tells, in the one order of acts [RUN-401, RUN-1307, RUN-1602]', async () => {
     const log: string[] = [];
     // What is told without being waited for is seen by its reader before the act that it follows is over.
-    const act = async <T>(name: string, value?: T): Promise<T> => {
+    const act = async <T = void>(name: string, value?: T): Promise<T> => {
       await idle(2);
       log.push(name);
       return value as T;
@@ -345,7 +345,10 @@ describe('the log of all hooks', () => {
       session: {
         sessionId: 's',
         getItems: () => act('history', []),
-        addItems: (items) => act(`session ${kindsOf(items)}`, session.addItems(items)),
+        addItems: async (items) => {
+          await session.addItems(items);
+          await act(`session ${kindsOf(items)}`);
+        },
         popItem: session.popItem,
         clearSession: session.clearSession,
       },
