@@ -73,6 +73,7 @@ export function namesOf(events: readonly RunStreamEvent[], options: { raw?: bool
   for (const event of events) {
     if (event.type === 'run_item_stream_event') names.push(event.name);
     else if (event.type === 'agent_updated_stream_event') names.push(`agent ${event.newAgent.name}`);
+    else if (event.type === 'run_extended_event') names.push(event.name);
     else if (options.raw) names.push(event.data.type);
     else if (event.data.type === 'response.completed') names.push('R');
   }

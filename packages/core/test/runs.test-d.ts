@@ -280,6 +280,8 @@ describe('events and items', () => {
           return event.name;
         case 'agent_updated_stream_event':
           return event.newAgent.name;
+        case 'run_extended_event':
+          return event.name === 'turn_ended' ? event.data.step : event.name;
       }
     };
     void exhaustive;

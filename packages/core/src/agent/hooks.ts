@@ -2,7 +2,9 @@ import type { AnyAgent } from './agent.ts';
 import type { MaybePromise, Tool } from './tool.ts';
 import type { AgentInputItem } from '../items/items.ts';
 import type { ModelResponse } from '../models/model.ts';
+import type { RunState } from '../snapshot/run-state.ts';
 import type { RunContext, ToolContext } from '../state/context.ts';
+import type { NextStep } from '../state/next-step.ts';
 import { UserError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { kindOf, nearestName } from '../base/options.ts';
@@ -30,6 +32,18 @@ export interface RunHooks<in C = unknown> {
     inputItems: readonly AgentInputItem[],
   ) => MaybePromise<void>;
   onLlmEnd?: (ctx: RunContext<C>, agent: AnyAgent, response: ModelResponse) => MaybePromise<void>;
+  /** A turn is recorded and stored, also one that paused; `toState()` is resumable. */
+  onTurnEnd?: (
+    ctx: RunContext<C>,
+    info: {
+      readonly turn: number;
+      readonly agent: AnyAgent;
+      readonly step: NextStep['type'];
+      readonly toState: () => RunState<C>;
+    },
+  ) => MaybePromise<void>;
+  /** Once per failing run; its own failure is only logged. A run that is aborted does not fail. */
+  onError?: (ctx: RunContext<C>, agent: AnyAgent, error: unknown) => MaybePromise<void>;
 }
 
 /** The same for one agent, in `AgentOptions.hooks`. */
@@ -50,7 +64,14 @@ export interface AgentHooks<in C = unknown> {
 }
 
 const ofBoth = ['onHandoff', 'onToolStart', 'onToolEnd', 'onLlmStart', 'onLlmEnd'] as const;
-const ofRuns = ['onRunStart', 'onRunEnd', 'onAgentStart', 'onAgentEnd'] as const satisfies readonly (keyof RunHooks)[];
+const ofRuns = [
+  'onRunStart',
+  'onRunEnd',
+  'onAgentStart',
+  'onAgentEnd',
+  'onTurnEnd',
+  'onError',
+] as const satisfies readonly (keyof RunHooks)[];
 const ofAgents = ['onStart', 'onEnd'] as const satisfies readonly (keyof AgentHooks)[];
 
 /**

@@ -56,6 +56,8 @@ const checks: Readonly<Record<keyof RunOptions, Check>> = {
   outputGuardrails: any,
   outputGuardrailBlockedMessage: blockedMessage,
   errorHandlers: object,
+  extendedEvents: boolean,
+  eventBufferLimit: kinds.integer(1),
   toolExecution: object,
   toolErrorFormatter: callback,
   toolNotFoundBehavior: kinds.oneOf('raise_error', 'return_error_to_model'),

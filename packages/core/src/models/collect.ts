@@ -10,7 +10,10 @@ import type { Deadline } from './deadline.ts';
 import { failureOfEvent } from './failure.ts';
 import type { ModelResponse, ResponseMetadata } from './model.ts';
 
-export type StreamListener = (event: ResponseStreamEvent) => void;
+/** The next event waits for what it returns. */
+export type StreamListener =
+  | ((event: ResponseStreamEvent) => void)
+  | ((event: ResponseStreamEvent) => Promise<void> | undefined);
 type ModelStream = AsyncGenerator<ResponseStreamEvent, ResponseMetadata | void>;
 type CompletedResponse = Extract<ResponseStreamEvent, { type: 'response.completed' }>['response'];
 type ItemDone = Extract<ResponseStreamEvent, { type: 'response.output_item.done' }>;
@@ -62,12 +65,14 @@ class StreamReader {
       this.#deadline?.pause();
       if (!isObject(step)) throw unusable(`with ${kindOf(step)} as a step of its stream`);
       if (step.done === true) return this.#response(step.value ?? {});
+      let room: Promise<void> | undefined;
       try {
-        this.#take(step.value);
+        room = this.#take(step.value);
       } catch (error) {
         if (!this.#abandoned) await close(this.#stream);
         throw error;
       }
+      if (room) await room;
     }
   }
 
@@ -79,14 +84,15 @@ class StreamReader {
     void close(this.#stream);
   }
 
-  #take(event: ResponseStreamEvent): void {
+  #take(event: ResponseStreamEvent): Promise<void> | undefined {
     if (!isObject(event)) throw unusable(`with ${kindOf(event)} as an event of its stream`);
     this.#started = true;
-    this.#onEvent?.(event);
+    const room: unknown = this.#onEvent?.(event);
     const failure = failureOfEvent(event);
     if (failure !== undefined) throw failure;
     if (event.type === 'response.completed') this.#completed = event.response ?? {};
     else if (event.type === 'response.output_item.done') this.#items.push(event);
+    return room instanceof Promise ? (room as Promise<void>) : undefined;
   }
 
   #response(metadata: ResponseMetadata): ModelResponse {

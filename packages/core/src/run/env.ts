@@ -7,7 +7,7 @@ import type { StateRecord } from '../state/record.ts';
 import type { Span, Trace } from '../tracing/types.ts';
 import type { SessionWriter } from '../sessions/persist.ts';
 import type { Control } from './control.ts';
-import type { RunStreamEvent } from './events.ts';
+import type { RunExtendedStreamEvent, RunStreamEvent } from './events.ts';
 import type { ResolvedOptions } from './options.ts';
 import type { InputCheck } from './input-check.ts';
 import type { ServerHistory } from './server-history.ts';
@@ -63,6 +63,10 @@ export interface RunEnv {
   readonly spans: RunSpans;
   /** Sink of a stream; absent for a plain run. */
   readonly emit: ((event: RunStreamEvent) => void) | undefined;
+  /** The same, where the run has `extendedEvents`. */
+  readonly extended: ((event: RunExtendedStreamEvent) => void) | undefined;
+  /** Of a stream with `eventBufferLimit`: what model events wait for; `undefined`: there is room. */
+  readonly room: (() => Promise<void> | undefined) | undefined;
   /** The one way to an effect (law 5). */
   readonly step: <T>(effect: Effect, execute: () => Promise<T>) => Promise<T>;
   /** The one writer of the session; there once the input is prepared. */

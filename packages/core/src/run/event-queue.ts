@@ -18,6 +18,8 @@ export class EventQueue {
   #attached: object | undefined;
   /** The run that waits at a turn boundary until the reader has taken everything. */
   #drained: (() => void) | undefined;
+  /** The model's stream that waits until the reader has taken enough. */
+  #full: { readonly limit: number; readonly resolve: () => void } | undefined;
 
   push(event: RunStreamEvent): void {
     if (this.#end !== undefined) return;
@@ -58,7 +60,17 @@ export class EventQueue {
     });
   }
 
+  /** Resolves when no more than `limit` events wait, or their reader has let go; `undefined`: that is so. */
+  room(limit: number): Promise<void> | undefined {
+    if (!this.#attached || this.#end !== undefined || this.#events.length - this.#head <= limit) return undefined;
+    return new Promise((resolve) => {
+      this.#full = { limit, resolve };
+    });
+  }
+
   #release(): void {
+    this.#full?.resolve();
+    this.#full = undefined;
     const drained = this.#drained;
     this.#drained = undefined;
     drained?.();
@@ -111,6 +123,10 @@ export class EventQueue {
       if (this.#head === this.#events.length) {
         this.#events = [];
         this.#head = 0;
+      }
+      if (this.#full && this.#events.length - this.#head <= this.#full.limit) {
+        this.#full.resolve();
+        this.#full = undefined;
       }
       return Promise.resolve({ done: false, value: event });
     }

@@ -1,5 +1,6 @@
 import type { AnyAgent } from '../agent/agent.ts';
 import type {
+  CompactionItem,
   HandoffCallItem,
   HandoffOutputItem,
   McpApprovalRequestItem,
@@ -15,9 +16,15 @@ import type {
 } from '../items/items.ts';
 import type { JsonObject, ResponseStreamEvent } from '../items/wire.ts';
 import type { ToolApprovalItem } from '../state/decisions.ts';
+import type { NextStep } from '../state/next-step.ts';
+import { plainJson } from '../snapshot/plain.ts';
 
 /** Everything a stream gives. Switch on `type`, then on `name`: `event.item` is narrowed by it. */
-export type RunStreamEvent = RawResponsesStreamEvent | RunItemStreamEvent | AgentUpdatedStreamEvent;
+export type RunStreamEvent =
+  | RawResponsesStreamEvent
+  | RunItemStreamEvent
+  | AgentUpdatedStreamEvent
+  | RunExtendedStreamEvent;
 
 /** The model's own event, as the adapter gave it; text deltas are `data.type === 'response.output_text.delta'`. */
 export interface RawResponsesStreamEvent {
@@ -46,6 +53,8 @@ export interface RunItemEvents {
   mcp_list_tools: McpListToolsItem;
   mcp_approval_requested: McpApprovalRequestItem;
   mcp_approval_response: McpApprovalResponseItem;
+  /** Only with `extendedEvents`. */
+  compaction_item_created: CompactionItem;
 }
 export type RunItemStreamEventName = keyof RunItemEvents;
 
@@ -59,6 +68,22 @@ export type RunItemStreamEvent = {
     readonly position: number;
   };
 }[RunItemStreamEventName];
+
+/**
+ * Only with `extendedEvents: true`. `turn_ended` comes when a turn is recorded and stored, also when it paused; a resume ends
+ * the turn that paused. `tool_progress` is what a tool gave to `ctx.emit`.
+ */
+export type RunExtendedStreamEvent = { readonly type: 'run_extended_event' } & (
+  | { readonly name: 'turn_started'; readonly data: { readonly turn: number; readonly agent: AnyAgent } }
+  | {
+      readonly name: 'turn_ended';
+      readonly data: { readonly turn: number; readonly agent: AnyAgent; readonly step: NextStep['type'] };
+    }
+  | {
+      readonly name: 'tool_progress';
+      readonly data: { readonly toolName: string; readonly callId: string; readonly data: unknown };
+    }
+);
 
 /** Items without a name are not announced. */
 const names: { readonly [T in RunItem['type']]: RunItemStreamEventName | undefined } = {
@@ -78,9 +103,9 @@ const names: { readonly [T in RunItem['type']]: RunItemStreamEventName | undefin
   input_item: undefined,
 };
 
-/** The event that announces an item, if one does. */
-export function itemEvent(item: RunItem, position: number): RunItemStreamEvent | undefined {
-  const name = names[item.type];
+/** The event that announces an item, if one does. @param extended the run has `extendedEvents` */
+export function itemEvent(item: RunItem, position: number, extended: boolean): RunItemStreamEvent | undefined {
+  const name = extended && item.type === 'compaction_item' ? 'compaction_item_created' : names[item.type];
   // The table pairs each item class with its name, which the compiler cannot follow through a lookup.
   return name === undefined
     ? undefined
@@ -103,5 +128,16 @@ export function streamEventToJSON(event: RunStreamEvent): JsonObject {
       return { type: event.type, new_agent: { name: event.newAgent.name } };
     case 'run_item_stream_event':
       return { type: event.type, name: event.name, position: event.position, item: event.item.toJSON() };
+    case 'run_extended_event':
+      return { type: event.type, name: event.name, data: extendedData(event) };
   }
+}
+
+function extendedData(event: RunExtendedStreamEvent): JsonObject {
+  if (event.name === 'tool_progress') {
+    const { toolName, callId, data } = event.data;
+    return { tool_name: toolName, call_id: callId, data: plainJson(data) };
+  }
+  const { agent, ...facts } = event.data;
+  return { ...facts, agent: { name: agent.name } };
 }

@@ -214,7 +214,7 @@ describe('options', () => {
     const wrong: Record<string, unknown>[] = [
       { onApproval: 'yes' },
       { sessionConcurrency: 'detect' },
-      { extendedEvents: true },
+      { extendedEvents: 'yes' },
       { toolNameCollisionPolicy: 'first' },
       { toolNotFoundBehavior: 'ignore' },
       { reasoningItemIdPolicy: 'drop' },

@@ -1,7 +1,12 @@
 import type { AgentHooks, RunHooks } from '../agent/hooks.ts';
 import type { MaybePromise } from '../agent/tool.ts';
+import type { AnyAgent } from '../agent/agent.ts';
+import type { RunState } from '../snapshot/run-state.ts';
 import type { StateRecord } from '../state/record.ts';
 import type { RunEnv } from './env.ts';
+import { stateOf } from '../snapshot/run-state.ts';
+import { copyRecord } from '../state/copy.ts';
+import { nextStepOf } from '../state/next-step.ts';
 
 /**
  * Calls the run's hook and the agent's hook of one event together. Both are awaited, also when one of them fails; the
@@ -29,6 +34,22 @@ export function callSharedHooks(
   hook: (hooks: SharedHooks) => MaybePromise<void> | undefined,
 ): Promise<void> | undefined {
   return callHooks(record, env, hook, hook);
+}
+
+/** A turn of this agent is recorded and stored (RUN-812, 1311). */
+export async function turnEnded(agent: AnyAgent, record: StateRecord, env: RunEnv): Promise<void> {
+  const turn = record.currentTurn;
+  const step = nextStepOf(record.step)?.type;
+  const hook = env.options.hooks?.onTurnEnd;
+  if (step === undefined) return;
+  env.extended?.({ type: 'run_extended_event', name: 'turn_ended', data: { turn, agent, step } });
+  if (hook === undefined) return;
+  env.control.throwIfAborted();
+  const info = { turn, agent, step, toState: () => stateOf(copyRecord(record)) as RunState<never> };
+  await env.spans.besideTurns(
+    agent,
+    async () => await env.control.race(hook.call(env.options.hooks, env.context as never, info)),
+  );
 }
 
 type Call = () => MaybePromise<void> | undefined;

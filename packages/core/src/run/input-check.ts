@@ -33,6 +33,11 @@ export class InputCheck {
     return this.#set.signal;
   }
 
+  /** All have accepted. */
+  get accepted(): boolean {
+    return this.#set.accepted;
+  }
+
   /** Those that run before anything else (step 4). @throws what the first that does not accept failed with */
   async block(): Promise<void> {
     this.#start(({ runInParallel }) => runInParallel === false);

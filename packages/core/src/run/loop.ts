@@ -7,7 +7,7 @@ import { MaxTurnsExceededError, UserError } from '../base/errors.ts';
 import { resolveOutput } from '../agent/output.ts';
 import { waitingItems } from '../state/agent-tool-runs.ts';
 import { goesOn } from '../state/next-step.ts';
-import { callHooks } from './hooks.ts';
+import { callHooks, turnEnded } from './hooks.ts';
 import { forkRecord } from './fork.ts';
 import { inputGuardrails, outputGuardrails, withholdsTurns } from './guarded.ts';
 import type { InputCheck } from './input-check.ts';
@@ -46,7 +46,9 @@ export async function* turns(record: StateRecord, env: RunEnv): AsyncGenerator<S
       return;
     }
     const turn = admitTurn(current);
-    const done = await env.spans.turn(turn, current.currentAgent, () => freshTurn(current, env));
+    const { currentAgent: agent } = current;
+    env.extended?.({ type: 'run_extended_event', name: 'turn_started', data: { turn, agent } });
+    const done = await env.spans.turn(turn, agent, () => freshTurn(current, env));
     yield await finishTurn(done, env);
     if (!goesOn(current.step)) return;
   }
@@ -243,11 +245,17 @@ function warnUndecided(before: number, pass: Pass, env: RunEnv): void {
     );
 }
 
+async function tellAtOnce(pass: Pass, env: RunEnv): Promise<void> {
+  const { announceAtOnce } = await import('./extended-events.ts');
+  announceAtOnce(pass, env);
+}
+
 /** Runs the calls and decides what becomes of the response. */
 async function work(pass: Pass, tools: ToolTable, env: RunEnv): Promise<Decided> {
   const { agent, record } = pass;
   const output = resolveOutput(agent);
   record.withheld = withholdsTurns(agent, env);
+  if (env.extended) await tellAtOnce(pass, env);
   await executeCalls(pass, env);
   env.control.throwIfAborted();
   const { step, message, by } = await settle(pass, tools, output, env);
@@ -283,6 +291,7 @@ async function finishTurn({ step, pass, message, by }: Decided, env: RunEnv): Pr
   if (final) env.spans.agentOutput(step.output);
   if (!pass.fresh && final) publication.announce(env);
   if (message) publishMessage(message, record, env);
+  if (env.extended || env.options.hooks?.onTurnEnd) await turnEnded(pass.agent, record, env);
   if (step.type === 'handoff') endHandover(step.newAgent, env);
   return record;
 }

@@ -76,6 +76,12 @@ export interface RunOptions<C = unknown> extends RunTraceOptions {
   /** Turn three failures into a final output. */
   errorHandlers?: RunErrorHandlers<C> | undefined;
 
+  // ---- streams
+  /** Adds events of turns and of tools' progress, and announces tool outputs as they come. Default `false`. */
+  extendedEvents?: boolean | undefined;
+  /** While more events than this wait for an attached reader, the model's stream is not pulled. Default: no limit. */
+  eventBufferLimit?: number | undefined;
+
   // ---- tools and approvals
   toolExecution?: ToolExecutionOptions | undefined;
   /** Text for the model when a call is rejected, unknown or fails; `undefined` keeps the default. */

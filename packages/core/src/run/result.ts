@@ -281,6 +281,11 @@ export interface RunResultStreaming<C = unknown, out O = unknown>
   [Symbol.asyncIterator](): AsyncIterableIterator<RunStreamEvent>;
   /** The same iterator. */
   streamEvents(): AsyncIterableIterator<RunStreamEvent>;
+  /**
+   * Text deltas of all turns and agents. Reads the events, so it replaces the loop; cancelling it cancels the run.
+   * @example return new Response(stream.toTextStream().pipeThrough(new TextEncoderStream()));
+   */
+  toTextStream(): ReadableStream<string>;
   /** `immediate` (default) aborts model and tools; `after_turn` finishes the turn and stores it. Both leave a resumable state. */
   cancel(options?: { mode?: 'immediate' | 'after_turn' }): void;
 }

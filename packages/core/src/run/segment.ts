@@ -21,6 +21,7 @@ import { knownSessionId } from '../sessions/settings.ts';
 import { recordOf, RunState } from '../snapshot/run-state.ts';
 import { setScope } from '../state/agent-tool-runs.ts';
 import { contextInternals, unwrapContext } from '../state/context.ts';
+import type { ContextInternals } from '../state/context.ts';
 import { copyRecord, newRecord } from '../state/copy.ts';
 import { markDoubt } from '../state/doubt.ts';
 import { goesOn } from '../state/next-step.ts';
@@ -42,6 +43,8 @@ const END_GRACE_MS = 250;
 export interface Sink {
   emit(event: RunStreamEvent): void;
   boundary(): Promise<void> | undefined;
+  /** What a model's next event waits for while more than `limit` wait for the reader; `undefined`: nothing. */
+  room?(limit: number): Promise<void> | undefined;
   /** How the segment ends is certain: what happens while it is told of that changes it no more. */
   decided(outcome: Outcome, error?: unknown): void;
 }
@@ -131,6 +134,7 @@ export class Segment {
 
   async #run(): Promise<SegmentEnd> {
     let outcome: Outcome = 'failed';
+    let failure: unknown;
     try {
       const end = await this.#drive();
       outcome =
@@ -139,11 +143,11 @@ export class Segment {
       return end;
     } catch (thrown) {
       if (this.control.error) outcome = 'cancelled';
-      const error = this.#failure(this.control.error ?? thrown);
-      this.#sink?.decided(outcome, error);
-      throw error;
+      failure = this.#failure(this.control.error ?? thrown);
+      this.#sink?.decided(outcome, failure);
+      throw failure;
     } finally {
-      await this.#leave(outcome);
+      await this.#leave(outcome, failure);
     }
   }
 
@@ -197,12 +201,15 @@ export class Segment {
     return attachRunData(thrown, errorDetails(frozen, this.env.context, this.trace));
   }
 
-  async #leave(outcome: Outcome): Promise<void> {
+  async #leave(outcome: Outcome, failure: unknown): Promise<void> {
     const { env, control } = this;
     this.#settleLive();
     const tell = (what: string, call: () => MaybePromise<void> | undefined): Promise<void> =>
       quietly(what, () => control.race(call(), END_GRACE_MS));
     const { hooks } = env.options;
+    const agent = this.#record.currentAgent;
+    if (outcome === 'failed' && hooks?.onError)
+      await tell('onError', () => hooks.onError?.(env.context as never, agent, failure));
     if (this.#started && hooks?.onRunEnd) await tell('onRunEnd', () => hooks.onRunEnd?.(env.context as never, outcome));
     for (const model of env.models)
       if (model.onRunEnd) await tell('onRunEnd of a model', () => model.onRunEnd?.(env.owner));
@@ -275,12 +282,19 @@ async function quietly(what: string, work: () => unknown): Promise<void> {
   }
 }
 
+function progressTo(emit: NonNullable<RunEnv['extended']>): ContextInternals['progress'] {
+  return (toolName, callId, data) =>
+    emit({ type: 'run_extended_event', name: 'tool_progress', data: { toolName, callId, data } });
+}
+
 class SegmentEnv implements RunEnv {
   readonly options: ResolvedOptions;
   readonly context: RunEnv['context'];
   readonly control: Control;
   readonly spans: RunSpans;
   readonly emit: RunEnv['emit'];
+  readonly extended: RunEnv['extended'];
+  readonly room: RunEnv['room'];
   readonly owner: object = {};
   readonly attempt: RunEnv['attempt'] = { number: 1, owner: this.owner, disableProviderRetries: false };
   readonly models: Set<Model> = new Set();
@@ -307,6 +321,10 @@ class SegmentEnv implements RunEnv {
     this.context = record.context;
     this.control = control;
     this.emit = sink && ((event) => sink.emit(event));
+    const { extendedEvents = false, eventBufferLimit: limit } = options;
+    this.extended = extendedEvents ? this.emit : undefined;
+    if (sink && limit !== undefined) this.room = () => sink.room?.(limit);
+    contextInternals(record.context).progress = this.extended && progressTo(this.extended);
     this.nesting = nesting;
     this.nested = nested;
     this.asked = nesting?.asked;

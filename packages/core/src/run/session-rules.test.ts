@@ -167,9 +167,7 @@ bothForms((runForm, form) => {
     it('is refused before it is called: given with the run, or carried by its state [SESS-051]', async () => {
       const { agent, model, effects } = desk([call('refund', 'a'), 'done']);
       const session = new PlainSession();
-      const given = await rejection(
-        attempted(() => runForm(agent, 'go', { session, conversationId: 'conv_1' })),
-      );
+      const given = await rejection(attempted(() => runForm(agent, 'go', { session, conversationId: 'conv_1' })));
       expect(given).toBeInstanceOf(UserError);
       expect((given as Error).message).toMatch(/conversationId/);
       const json = (await runForm(agent, 'go')).toState().toJSON() as unknown as Members;

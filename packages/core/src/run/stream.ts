@@ -14,6 +14,7 @@ import { errorDetails } from './error-details.ts';
 import { EventQueue } from './event-queue.ts';
 import { ResultView, settledResult } from './result.ts';
 import { Segment } from './segment.ts';
+import { textStream } from './text-stream.ts';
 import type { SegmentEnd, Sink } from './segment.ts';
 
 /** How a value whose work goes on tells `withTrace` when it is over. */
@@ -35,6 +36,7 @@ export class StreamedRun extends ResultView {
     const sink: Sink = {
       emit: (event) => this.#queue.push(event),
       boundary: () => this.#queue.boundary(),
+      room: (limit) => this.#queue.room(limit),
       decided: (outcome, error) => {
         if (this.isComplete) return;
         this.#status = outcome;
@@ -95,6 +97,10 @@ export class StreamedRun extends ResultView {
 
   streamEvents(): AsyncIterableIterator<RunStreamEvent> {
     return this[Symbol.asyncIterator]();
+  }
+
+  toTextStream(): ReadableStream<string> {
+    return textStream(this[Symbol.asyncIterator](), () => this.cancel());
   }
 
   protected override get title(): string {

@@ -25,6 +25,8 @@ export interface ContextInternals {
   span: Span | undefined;
   /** Set by the record that the context belongs to. */
   decide: ((item: unknown, decision: Decision) => void) | undefined;
+  /** Where progress of tools goes; set by a segment that tells of it. */
+  progress?: ((toolName: string, callId: string, data: unknown) => void) | undefined;
 }
 
 /** What stands behind a context: the run's part, and of a tool call's context that call's. */
@@ -156,6 +158,11 @@ export class ToolContext<out C = unknown> extends RunContext<C> {
     const call = callOf(this);
     if (typeof call.idempotencyKey === 'function') call.idempotencyKey = call.idempotencyKey();
     return call.idempotencyKey;
+  }
+
+  /** Sends a `tool_progress` event (with `extendedEvents`); else does nothing. */
+  emit(data: unknown): void {
+    contextInternals(this).progress?.(this.toolName, this.toolCallId, data);
   }
 
   override toJSON(): JsonObject {

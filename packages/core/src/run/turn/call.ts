@@ -29,14 +29,13 @@ export async function callForTurn(prepared: PreparedCall, record: StateRecord, e
     attempt: env.attempt,
   };
   const { server } = env;
-  const pass = emit && ((data: ResponseStreamEvent): void => emit({ type: 'raw_response_event', data }));
   const onEvent =
-    pass && server
-      ? (data: ResponseStreamEvent): void => {
-          server.seen(data, record, env);
-          pass(data);
-        }
-      : pass;
+    emit &&
+    ((data: ResponseStreamEvent): Promise<void> | undefined => {
+      server?.seen(data, record, env);
+      emit({ type: 'raw_response_event', data });
+      return env.room?.();
+    });
   const effect = { kind: 'model', turn: record.currentTurn, agentName: prepared.agent.name } as const;
   env.models.add(prepared.model);
   try {

@@ -53,6 +53,10 @@ export class Pass {
   #paused = false;
   /** The run behind a call went on, whatever came of it. */
   reentered = false;
+  /** Results that were announced as soon as they were there. */
+  readonly told: Set<RunItem> = new Set();
+  /** Sees each new result, where somebody wants to know of it before the others are there. */
+  onResult: ((call: PlannedFunctionCall, item: RunItem) => void) | undefined;
 
   constructor(
     record: StateRecord,
@@ -93,6 +97,7 @@ export class Pass {
     this.#insert(this.fresh && call.tool === undefined ? 2 * this.calls.length + call.index : call.index, item);
     contextInternals(this.record.context).ledger.markCompleted(call.call.call_id);
     this.#forgetRun(call);
+    this.onResult?.(call, item);
   }
 
   /** The run behind the call waits; the registry has it. */
@@ -122,6 +127,7 @@ export class Pass {
     if (known) return;
     this.#insert(call.index + (this.fresh ? 0 : this.calls.length), item);
     this.#open.push(item);
+    this.onResult?.(call, item);
   }
 
   /** Calls that wait, in call order. */

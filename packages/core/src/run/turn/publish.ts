@@ -11,8 +11,9 @@ import { withholdsTurns } from '../guarded.ts';
 export function announce(items: readonly RunItem[], position: number, env: RunEnv): void {
   const { emit } = env;
   if (emit === undefined) return;
+  const extended = env.extended !== undefined;
   items.forEach((item, index) => {
-    const event = itemEvent(item, position + index);
+    const event = itemEvent(item, position + index, extended);
     if (event) emit(event);
   });
 }
@@ -36,6 +37,7 @@ export function publish(pass: Pass): Publication {
     announce: (env) => {
       if (env.emit === undefined) return;
       const announced = new Set<RunItem>(processed.newItems);
+      for (const item of pass.told) announced.add(item);
       items.forEach((item, index) => {
         if (!announced.has(item)) announce([item], position + index, env);
       });
@@ -86,7 +88,9 @@ export async function keepFinished(pass: Pass, env: RunEnv): Promise<readonly Ru
   const position = pass.record.sessionItems.length;
   pass.record.sessionItems.push(...kept);
   pass.record.privateResults = undefined;
-  announce(outputs, position + kept.length - outputs.length, env);
+  outputs.forEach((item, index) => {
+    if (!pass.told.has(item)) announce([item], position + kept.length - outputs.length + index, env);
+  });
   env.deliverQueued = true;
   try {
     await env.session?.writeTurn(kept, {
