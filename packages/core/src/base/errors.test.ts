@@ -176,3 +176,13 @@ describe('printing', () => {
     expect(inspect(error)).toContain('runData: [unavailable]');
   });
 });
+
+test('what cannot be told of a run never hides its error: there is no runData then, and the state stands [RUN-1224]', () => {
+  const failing = (): never => {
+    throw new Error('no agent of that name');
+  };
+  const error = attachRunData(new UserError('the cause'), { runData: failing, state }) as UserError;
+  expect([error.message, error.runData, error.state]).toEqual(['the cause', undefined, state]);
+  expect(inspect(error)).toContain('the cause');
+  expect(getRunErrorDetails(attachRunData(new Error('foreign'), { runData: failing, state }))).toBeUndefined();
+});

@@ -1,7 +1,7 @@
 import { brand } from './brand.ts';
 import type { AgentsErrorCode, ModelBehaviorErrorCode, UserErrorCode } from './error-codes.ts';
 import { defineInspect } from './inspect.ts';
-import { attachData, attachedData, inspectError } from './run-data.ts';
+import { attachData, attachedData, getRunErrorDetails, inspectError } from './run-data.ts';
 import type { RunDataSource } from './run-data.ts';
 import type { AnyAgent } from '../agent/agent.ts';
 import type {
@@ -58,7 +58,7 @@ export class AgentsError extends Error {
 
   /** Set when the error left a run; absent when data had to be redacted. */
   get runData(): RunErrorDetails | undefined {
-    return attachedData(this)?.runData;
+    return getRunErrorDetails(this);
   }
 
   /** Where the run can go on: `run(agent, error.state, { context })`. Absent when it cannot. */

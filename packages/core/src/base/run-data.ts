@@ -23,9 +23,13 @@ export interface RunDataSource {
   readonly state: RunState | undefined | (() => RunState | undefined);
 }
 
-/** `runData` of any error that left a run, also of errors that are not ours. */
+/** `runData` of any error that left a run, also of errors that are not ours. What cannot be told never hides the error (RUN-1224). */
 export function getRunErrorDetails(error: unknown): RunErrorDetails | undefined {
-  return attachedData(error)?.runData;
+  try {
+    return attachedData(error)?.runData;
+  } catch {
+    return undefined;
+  }
 }
 
 /** `state` of any error that left a run, also of errors that are not ours. */

@@ -22,7 +22,7 @@ import type {
 } from '../index.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { bothForms } from '../testing/forms.ts';
-import { InMemoryTraceProcessor, ScriptedModel, text, toolCall } from '../testing/index.ts';
+import { InMemoryTraceProcessor, reasoning, ScriptedModel, text, toolCall } from '../testing/index.ts';
 import type { ModelStep } from '../testing/index.ts';
 import { effectTool, idle, kindsOf, logged, PlainSession, rejection, scriptedDesk, user } from '../../test/run-kit.ts';
 import { symmetry } from '../../test/symmetry.ts';
@@ -34,6 +34,48 @@ afterEach(() => {
 });
 
 bothForms((runForm, form) => {
+  describe(`ids of reasoning (${form})`, () => {
+    const reasoningIds = (input: readonly AgentInputItem[]): string[] =>
+      input.flatMap((item) => (item.type === 'reasoning' ? [item.id ?? 'none'] : []));
+    const thinking = (): ReturnType<typeof scriptedDesk> =>
+      scriptedDesk([reasoning('hm'), toolCall('t')], [reasoning('so'), toolCall('t')], 'done');
+
+    it.each<[RunOptions['reasoningItemIdPolicy'], string[]]>([
+      ['omit', ['none', 'none']],
+      ['preserve', ['rs_1', 'rs_2']],
+      [undefined, ['rs_1', 'rs_2']],
+    ])('are in the input of later turns as the policy says: %s [RUN-210]', async (reasoningItemIdPolicy, ids) => {
+      const { agent, model } = thinking();
+      const result = await runForm(agent, 'go', { reasoningItemIdPolicy });
+      expect(reasoningIds(model.calls[2]?.request.input ?? [])).toEqual(ids);
+      expect(reasoningIds(result.toInputList())).toEqual(ids);
+      expect(result.newItems.flatMap(({ rawItem }) => (rawItem.type === 'reasoning' ? [rawItem.id] : []))).toEqual([
+        'rs_1',
+        'rs_2',
+      ]);
+    });
+
+    it('that a filter puts back are sent [RUN-226]', async () => {
+      const { agent, model } = thinking();
+      let put = 0;
+      const result = await runForm(agent, 'go', {
+        reasoningItemIdPolicy: 'omit',
+        callModelInputFilter: ({ modelData }) => ({
+          ...modelData,
+          input: modelData.input.map((item) =>
+            item.type === 'reasoning' ? { ...item, id: `back_${(put += 1)}` } : item,
+          ),
+        }),
+      });
+      expect(model.calls.map(({ request }) => reasoningIds(request.input))).toEqual([
+        [],
+        ['back_1'],
+        ['back_2', 'back_3'],
+      ]);
+      expect(reasoningIds(result.toInputList())).toEqual(['none', 'none']);
+    });
+  });
+
   describe(`the input filter (${form})`, () => {
     it('is asked once per turn, just before onLlmStart, also in a resumed run [RUN-221, RUN-1418]', async () => {
       const log: string[] = [];

@@ -468,3 +468,63 @@ describe('a stream whose turn is cut after a call began to wait', () => {
     },
   );
 });
+
+bothForms((runForm, form) => {
+  describe(`items of the provider's own tools (${form})`, () => {
+    it('are stored and sent without created_by, in their parts too, and are kept as they came [RUN#66, RUN-1102]', async () => {
+      const raw = {
+        type: 'shell_call_output',
+        id: 'so_1',
+        call_id: 's1',
+        status: 'completed',
+        created_by: 'top',
+        max_output_length: null,
+        output: [{ stdout: 'a', stderr: '', outcome: { type: 'exit', exit_code: 0 }, created_by: 'part' }],
+      };
+      const session = new PlainSession();
+      const { agent, model } = scriptedDesk(exactly(raw, toolCall('t', {}, { callId: 'c1' })), 'done');
+      const result = await runForm(agent, 'go', { session });
+      expect(result.newItems[0]?.rawItem).toEqual(raw);
+      for (const list of [model.calls[1]?.request.input, session.items, result.toInputList()]) {
+        const sent = (list as AgentInputItem[]).find(({ type }) => type === 'shell_call_output');
+        expect(sent).toMatchObject({ call_id: 's1', output: [{ stdout: 'a' }] });
+        expect(JSON.stringify(sent)).not.toContain('created_by');
+      }
+    });
+
+    it.each([
+      ['one action', { action: { type: 'click', button: 'left', x: 1, y: 2 } }],
+      ['a batch of actions', { actions: [{ type: 'screenshot' }, { type: 'click', button: 'left', x: 1, y: 2 }] }],
+    ])(
+      'computer calls keep the form that the model made, %s: in input, session, state and replay [RUN-1106]',
+      async (_, form) => {
+        const call = {
+          type: 'computer_call',
+          id: 'cc_1',
+          call_id: 'k1',
+          status: 'completed',
+          pending_safety_checks: [],
+          ...form,
+        };
+        const output = {
+          type: 'computer_call_output',
+          call_id: 'k1',
+          output: { type: 'computer_screenshot', image_url: 'data:,' },
+        };
+        const input = [user('look'), call, output] as unknown as AgentInputItem[];
+        const session = new PlainSession();
+        const { agent, model } = scriptedDesk(toolCall('g', {}, { callId: 'c1' }), 'done');
+        const paused = await runForm(agent, input, { session, sessionInputCallback: (_old, now) => [...now] });
+        const state = await RunState.fromString(agent, paused.toState().toString());
+        for (const item of state.interruptions) state.approve(item);
+        const result = await runForm(agent, state, { session });
+        const lists = [...model.calls.map(({ request }) => request.input), session.items, result.toInputList()];
+        expect(lists).toHaveLength(4);
+        for (const list of lists) {
+          expect(list.find(({ type }) => type === 'computer_call')).toEqual(call);
+          expect(list.find(({ type }) => type === 'computer_call_output')).toEqual(output);
+        }
+      },
+    );
+  });
+});

@@ -193,3 +193,39 @@ function holdsSecret(value: unknown, seen: Set<unknown> = new Set()): boolean {
   seen.add(value);
   return Reflect.ownKeys(value).some((key) => holdsSecret(Reflect.get(value, key), seen));
 }
+
+bothForms((runForm, form) => {
+  describe(`a resume that does not end the run (${form})`, () => {
+    const resumed = async (options: LoggingOptions): Promise<unknown[]> => {
+      const model = new ScriptedModel([toolCall('g', { id: 'x' }, { callId: 'c' }), 'done']);
+      const long = `${secret} ${'x'.repeat(200)}`;
+      const agent = new Agent({
+        name: 'A',
+        model,
+        tools: [effectTool('g', [], { needsApproval: true, result: () => long })],
+      });
+      const records = allLogged(options);
+      const state = (await runForm(agent, 'go')).toState();
+      for (const item of state.interruptions) state.approve(item);
+      await runForm(agent, state);
+      return records.filter(({ message }) => message.includes('did not end')).map(({ level, data }) => [level, data]);
+    };
+
+    it('leaves one debug record, of the output no more than 100 characters and these only when asked for [RUN-1906]', async () => {
+      const facts = { turn: 1, agent: 'A', step: 'run_again' };
+      const waited = [{ type: 'tool_call_item' }, { type: 'tool_approval_item' }];
+      expect(await resumed({})).toEqual([
+        ['debug', { ...facts, items: [...waited, { type: 'tool_call_output_item' }] }],
+      ]);
+      expect(await resumed({ dontLogToolData: false })).toEqual([
+        [
+          'debug',
+          {
+            ...facts,
+            items: [...waited, { type: 'tool_call_output_item', output: `${secret} ${'x'.repeat(90)}` }],
+          },
+        ],
+      ]);
+    });
+  });
+});

@@ -23,6 +23,7 @@ import { collectTools, prepareCall } from './turn/prepare.ts';
 import { keepFinished, publish, publishMessage } from './turn/publish.ts';
 import { receive } from './turn/receive.ts';
 import type { Received } from './turn/receive.ts';
+import { logUnfinished } from './turn/resume-log.ts';
 import { settle } from './turn/settle.ts';
 import type { Settled } from './turn/settle.ts';
 import { holdDetached, storeTurn } from './turn/store.ts';
@@ -213,6 +214,7 @@ async function resume(record: StateRecord, env: RunEnv): Promise<Decided> {
     throw error;
   });
   if (decided.step.type === 'interruption') warnUndecided(before, pass, env);
+  if (decided.step.type !== 'final_output') logUnfinished(decided.step, pass);
   return decided;
 }
 
