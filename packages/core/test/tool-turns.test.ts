@@ -646,7 +646,7 @@ bothForms((run, form) => {
         run(strict.agent, 'hi', { traceIncludeSensitiveData: false }),
       )) as ModelBehaviorError;
       expect(error).toBeInstanceOf(ModelBehaviorError);
-      expect([error.message, error.cause]).toEqual(['Invalid JSON input for tool typed', undefined]);
+      expect([error.message, error.cause]).toEqual(['Invalid arguments for tool typed', undefined]);
       expect(logged.join()).not.toContain(secret);
       expect(JSON.stringify(recorder.spans.map((span) => [span.toJSON(), span.error]))).not.toContain(secret);
     });

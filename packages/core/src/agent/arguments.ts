@@ -102,46 +102,55 @@ const emptyObject = (): JsonSchema =>
 
 /**
  * Reads the arguments of one call: JSON, an object, no numbers without a JSON form, and what the schema says of it.
+ * @param whose `tool` or `handoff`, with its name
  * @throws UserError when the schema validates asynchronously; that is no fault of the model
  */
-export function parseArguments(toolName: string, parameters: Parameters, argumentsJson: string): ParsedArguments {
+export function parseArguments(whose: string, parameters: Parameters, argumentsJson: string): ParsedArguments {
   let value: unknown;
   try {
     value = argumentsJson === '' ? {} : JSON.parse(argumentsJson);
   } catch (error) {
-    return unusable(toolName, () => argumentsJson, error);
+    return noJson(whose, argumentsJson, error);
   }
-  if (!isObject(value)) return unusable(toolName, undefined, undefined, 'an object was expected');
+  if (!isObject(value)) return misfit(whose, { expectation: 'an object was expected' });
   // JSON.parse makes Infinity of `1e999`; only a long number can, so most texts need no walk.
-  if (longNumber.test(argumentsJson) && !allFinite(value)) return unusable(toolName, () => argumentsJson, undefined);
+  if (longNumber.test(argumentsJson) && !allFinite(value)) return noJson(whose, argumentsJson, undefined);
   const { schema, nulls, declared } = parameters;
   if (parameters.none) return { ok: true, value: {} };
   if (schema === undefined) return { ok: true, value };
   if (nulls) dropLoweredNulls(value, nulls);
-  const checked = validateNow(schema, value, `tool ${toolName}: parameters`);
+  const checked = validateNow(schema, value, `${whose}: parameters`);
   if (checked.ok) return checked;
-  const issues = issueTexts(checked.issues, declared, value);
-  return { ...unusable(toolName, () => issues, checked.cause), issues };
+  return misfit(whose, { issues: issueTexts(checked.issues, declared, value), cause: checked.cause });
 }
 
 /** Of a call that nobody could decide: a text with half a surrogate pair cannot be told from others (STATE-102, 166). */
 export function undecidable(toolName: string): ParsedArguments {
-  const issues = 'a text has half of a surrogate pair';
-  return { ...unusable(toolName, undefined, undefined, issues), issues };
+  const expectation = 'a text has half of a surrogate pair';
+  return { ...misfit(`tool ${toolName}`, { expectation }), issues: expectation };
+}
+
+type Unusable = Extract<ParsedArguments, { ok: false }>;
+
+function noJson(whose: string, argumentsJson: string, cause: unknown): Unusable {
+  return unusable(`Invalid JSON input for ${whose}`, { details: argumentsJson, cause });
+}
+
+/** It is JSON, of another shape. */
+function misfit(
+  whose: string,
+  { expectation, issues = '', cause }: { expectation?: string; issues?: string; cause?: unknown },
+): Unusable {
+  const base = `Invalid arguments for ${whose}`;
+  if (expectation !== undefined) return unusable(`${base}: ${expectation}`, {});
+  return { ...unusable(base, { details: issues, cause }), issues };
 }
 
 /** The payload and the cause stay out of the error unless logging of tool data is on. */
-function unusable(
-  toolName: string,
-  payload: (() => string) | undefined,
-  cause: unknown,
-  expectation?: string,
-): ParsedArguments & { ok: false } {
-  const details = payload && !getLogger().dontLogToolData ? payload() : undefined;
-  const message = [`Invalid JSON input for tool ${toolName}`, expectation, details]
-    .filter((part) => part !== undefined)
-    .join(': ');
-  return { ok: false, error: new ModelBehaviorError(message, details === undefined ? {} : { cause }), issues: '' };
+function unusable(message: string, { details, cause }: { details?: string; cause?: unknown }): Unusable {
+  const shown = details !== undefined && !getLogger().dontLogToolData;
+  const error = shown ? new ModelBehaviorError(`${message}: ${details}`, { cause }) : new ModelBehaviorError(message);
+  return { ok: false, error, issues: '' };
 }
 
 const longNumber = /[eE]\+?\d{3}|\d{309}/;

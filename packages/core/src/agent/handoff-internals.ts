@@ -1,5 +1,7 @@
 import type { AnyAgent } from './agent.ts';
 import type { Handoff } from './handoff.ts';
+import type { ParsedArguments } from './arguments.ts';
+import type { RunContext } from '../state/context.ts';
 import { internal } from '../base/brand.ts';
 
 /** What a handoff keeps beside what others see. @internal */
@@ -8,6 +10,15 @@ export interface HandoffInternals {
   readonly agent: AnyAgent | undefined;
   /** The name comes from the agent's. */
   readonly derived: boolean;
+  /** The two halves of `onInvokeHandoff`; `undefined` where nobody knows what that does. */
+  readonly halves: HandoffHalves | undefined;
+}
+
+/** What is wrong with the model's input shows before anything of the user is called. */
+export interface HandoffHalves {
+  /** @throws UserError for a schema that validates asynchronously */
+  read(argumentsJson: string): ParsedArguments;
+  take(ctx: RunContext<never>, input: unknown): Promise<AnyAgent>;
 }
 
 /** Whether a value is a `Handoff`, of whichever copy of this package. @internal */

@@ -9,8 +9,9 @@ import { getLogger } from '../base/logger.ts';
 import { checkOptions, kindOf, kinds } from '../base/options.ts';
 import { Agent } from './agent.ts';
 import { parseArguments, readParameters } from './arguments.ts';
+import type { Parameters, ParsedArguments } from './arguments.ts';
 import { derivedName, givesInput } from './handoff-internals.ts';
-import type { HandoffInternals } from './handoff-internals.ts';
+import type { HandoffHalves, HandoffInternals } from './handoff-internals.ts';
 import { hasStandard } from './schema.ts';
 
 export type HandoffTarget<C, O> = Agent<C, O> | Handoff<C, O>;
@@ -43,7 +44,10 @@ export type HandoffInputFilter<C = unknown> = (data: HandoffInputData<C>) => May
 export type HandoffHistoryMapper = (transcript: AgentInputItem[]) => AgentInputItem[];
 
 export interface HandoffOptions<C, P = undefined> {
-  /** What the model must give with the handoff. */
+  /**
+   * What the model must give with the handoff. Where it does not fit, the run fails with a `ModelBehaviorError`, and nothing of
+   * the handoff was called; running the error's state tells the model, which may try again.
+   */
   inputType?: P;
   /** Default `transfer_to_` + the agent's name, lower case. */
   toolNameOverride?: string | undefined;
@@ -80,6 +84,8 @@ export interface HandoffInit<C, O> {
 
 /** Passed beside the options by `handoff`: what is known of the target. */
 const made: unique symbol = Symbol('made by handoff()');
+
+const unknownTarget: HandoffInternals = { agent: undefined, derived: false, halves: undefined };
 
 /**
  * Made by `handoff()`; construct one yourself when the target is only known at run time. A snapshot finds the agents of a run
@@ -122,7 +128,7 @@ export class Handoff<in C = unknown, out O = unknown> {
     this.nestHandoffHistory = options.nestHandoffHistory;
     this.onInvokeHandoff = options.onInvokeHandoff;
     // Not enumerable: a log of a handoff does not need its target.
-    Object.defineProperty(this, internal, { value: internals ?? { agent: undefined, derived: false } });
+    Object.defineProperty(this, internal, { value: internals ?? unknownTarget });
     if (new.target === Handoff) Object.freeze(this);
   }
 }
@@ -223,6 +229,14 @@ function makeHandoff(agent: Agent<never, unknown>, options: Options, where: stri
   const toolName = toolNameOverride ?? derivedName(agent.name).name;
   checkName(toolName, where, 'toolNameOverride');
   const input = readParameters(inputType, true, { where: `handoff ${toolName}`, ...typeOption });
+  const halves: HandoffHalves = {
+    read: (argumentsJson) =>
+      inputType === undefined ? { ok: true, value: undefined } : readInput(toolName, input, argumentsJson),
+    take: async (ctx, value) => {
+      await (inputType === undefined ? onHandoff?.(ctx) : onHandoff?.(ctx, value));
+      return agent;
+    },
+  };
   const init: HandoffInit<never, unknown> & { readonly [made]: HandoffInternals } = {
     toolName,
     toolDescription: toolDescriptionOverride ?? defaultDescription(agent),
@@ -233,15 +247,11 @@ function makeHandoff(agent: Agent<never, unknown>, options: Options, where: stri
     inputFilter,
     nestHandoffHistory,
     onInvokeHandoff: async (ctx, argumentsJson) => {
-      if (inputType === undefined) await onHandoff?.(ctx);
-      else {
-        const parsed = parseArguments(toolName, input, someArguments(toolName, argumentsJson));
-        if (!parsed.ok) throw parsed.error;
-        await onHandoff?.(ctx, parsed.value);
-      }
-      return agent;
+      const parsed = halves.read(argumentsJson);
+      if (!parsed.ok) throw parsed.error;
+      return await halves.take(ctx, parsed.value);
     },
-    [made]: { agent, derived: toolNameOverride === undefined },
+    [made]: { agent, derived: toolNameOverride === undefined, halves },
   };
   return new Handoff(init);
 }
@@ -260,10 +270,10 @@ function checkCallback(onHandoff: unknown, hasInput: boolean, where: string): vo
     );
 }
 
-/** @throws ModelBehaviorError when the model gave no input at all */
-function someArguments(toolName: string, argumentsJson: string): string {
-  if (givesInput(argumentsJson)) return argumentsJson;
-  throw new ModelBehaviorError(`The handoff ${toolName} expected input, and the model gave none.`);
+function readInput(toolName: string, input: Parameters, argumentsJson: string): ParsedArguments {
+  if (givesInput(argumentsJson)) return parseArguments(`handoff ${toolName}`, input, argumentsJson);
+  const error = new ModelBehaviorError(`The handoff ${toolName} expected input, and the model gave none.`);
+  return { ok: false, error, issues: '(root): expected object' };
 }
 
 function defaultDescription({ name, handoffDescription }: Agent<never, unknown>): string {

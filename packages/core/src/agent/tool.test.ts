@@ -307,18 +307,18 @@ describe('reading arguments', () => {
 
   test.each(['[]', '"x"', '7', 'null', 'true'])('no object: %s [TOOL-F14]', (json) => {
     const parsed = parse(args(undefined), json);
-    expect(parsed.ok || parsed.error.message).toBe('Invalid JSON input for tool find: an object was expected');
+    expect(parsed.ok || parsed.error.message).toBe('Invalid arguments for tool find: an object was expected');
   });
 
   test('payload, paths and cause appear only when tool data may be logged [TOOL-F13] [TOOL-F15]', () => {
     const silent = parse(args(city), '{"city":5}');
-    expect(silent.ok || silent.error.message).toBe('Invalid JSON input for tool find');
+    expect(silent.ok || silent.error.message).toBe('Invalid arguments for tool find');
     configureLogging({ dontLogToolData: false });
     const broken = parse(args(city), '{"secret');
     expect(broken.ok || broken.error.message).toBe('Invalid JSON input for tool find: {"secret');
     expect(broken.ok || broken.error.cause).toBeInstanceOf(SyntaxError);
     const wrong = parse(args(city), '{"city":5}');
-    expect(wrong.ok || wrong.error.message).toBe('Invalid JSON input for tool find: city: expected string');
+    expect(wrong.ok || wrong.error.message).toBe('Invalid arguments for tool find: city: expected string');
   });
 
   test('nulls for optional members are dropped at every depth; nullable ones stay [TOOL-F16] [TOOL-S30] [TOOL-S31]', () => {

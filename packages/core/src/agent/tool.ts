@@ -249,7 +249,7 @@ class ToolImpl implements FunctionTool<never> {
         : { type: 'agent_as_tool', agentName: agentTool.agent.name, agentToolName: name },
     );
     const internals: ToolInternals = {
-      parse: (argumentsJson) => parseArguments(name, parameters, argumentsJson),
+      parse: (argumentsJson) => parseArguments(`tool ${name}`, parameters, argumentsJson),
       execute,
       isEnabled: options.isEnabled ?? true,
       needsApproval: this.needsApproval,

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { z } from 'zod';
 import { Agent } from '../agent/agent.ts';
 import { handoff, Handoff } from '../agent/handoff.ts';
 import { AgentsError, getRunErrorState, ModelBehaviorError, UserError } from '../base/errors.ts';
@@ -9,6 +10,7 @@ import { text, toolCall } from '../testing/builders.ts';
 import { ScriptedModel } from '../testing/scripted-model.ts';
 import type { ModelStep } from '../testing/script.ts';
 import { effectTool, kindsOf, logged, namesOf, PlainSession, readAll, rejection } from '../../test/run-kit.ts';
+import type { Mock } from 'vitest';
 import type { HandoffInputFilter } from '../agent/handoff.ts';
 import type { RunHooks } from '../agent/hooks.ts';
 import type { AgentInputItem, RunItem } from '../items/items.ts';
@@ -45,6 +47,34 @@ function desk(steps: readonly ModelStep[], options: { fails?: () => boolean } = 
   });
   return { a, b, model, effects };
 }
+
+/** Beside a call of `name`, the model hands off with arguments that do not fit, once more, and then as it should. */
+function misfitDesk(name: 't' | 'g'): Desk & { readonly onHandoff: Mock<() => void> } {
+  const {
+    a: plain,
+    b,
+    model,
+    effects,
+  } = desk([
+    [toolCall(name), toolCall('transfer_to_b', { reason: 5 }), toB()],
+    toolCall('transfer_to_b', { reason: 'late' }),
+    'from B',
+  ]);
+  const onHandoff = vi.fn<() => void>();
+  const a = plain.clone({ handoffs: [handoff(b, { inputType: z.object({ reason: z.string() }), onHandoff })] });
+  return { a, b, model, effects, onHandoff };
+}
+
+/** What the second call of the model saw: kinds, then the texts of the two handoffs. */
+function misfitAnswers(model: ScriptedModel): unknown[] {
+  const input = model.calls[1]?.request.input ?? [];
+  return [kindsOf(input), ...input.slice(-2).map((item) => (item as { output?: unknown }).output)];
+}
+
+const misfitTexts = [
+  'Multiple handoffs detected, ignoring this one.',
+  'The handoff was not taken. Please try again. Invalid arguments: reason: expected string',
+];
 
 /** The state itself, and what it is after it was written down. */
 const forms = ['live', 'JSON'] as const;
@@ -133,14 +163,42 @@ bothForms((runForm, form) => {
       expect([failed.status, failed.currentAgent, effects]).toEqual(['interrupted', a, ['t -', 'handoff']]);
       const state = await through(storage, a, failed);
       fails = false;
-      for (const onInDoubt of ['fail', 'interrupt'] as const)
-        expect(await rejection(runForm(a, await through(storage, a, failed), { onInDoubt }))).toMatchObject({
-          code: 'call_executed_uncommitted',
-        });
+      for (const onInDoubt of ['fail', 'interrupt'] as const) {
+        const refused = await rejection(runForm(a, await through(storage, a, failed), { onInDoubt }));
+        expect(refused).toMatchObject({ code: 'call_executed_uncommitted' });
+        expect((refused as Error).message).toMatch(/onInDoubt: 'retry'/);
+        expect((refused as Error).message).not.toContain("'interrupt'");
+      }
       const result = await runForm(a, state, { onInDoubt: 'retry' });
       expect([result.finalOutput, result.lastAgent]).toEqual(['from B', b]);
       expect(effects).toEqual(['t -', 'handoff', 'handoff', 'hook', 'start B']);
       expect(kindsOf(model.calls[1]?.request.input ?? [])).toBe('u m fc fc fco fco');
+    });
+
+    test('whose arguments do not fit was not taken, and the state of the failed run tells the model [TOOL-HO11] [STATE-139]', async () => {
+      const session = new PlainSession();
+      const { a, b, model, effects, onHandoff } = misfitDesk('t');
+      const error = await rejection(runForm(a, 'Hi', { session }));
+      expect(error).toBeInstanceOf(ModelBehaviorError);
+      expect((error as Error).message).toBe('Invalid arguments for handoff transfer_to_b');
+      const failed = getRunErrorState(error) as RunState;
+      expect([failed.status, onHandoff.mock.calls.length, effects]).toEqual(['interrupted', 0, ['t -']]);
+      const result = await runForm(a, await through(storage, a, failed), { session });
+      expect([result.finalOutput, result.lastAgent]).toEqual(['from B', b]);
+      expect([onHandoff.mock.calls.length, effects]).toEqual([1, ['t -']]);
+      expect(misfitAnswers(model)).toEqual(['u fc fc fc fco fco fco', ...misfitTexts]);
+      expect(session.kinds).toBe('u fc fco fc fc fco fco fc fco m');
+    });
+
+    test('whose arguments do not fit, of a paused turn: the resume tells the model [TOOL-HO11]', async () => {
+      const session = new PlainSession();
+      const { a, b, model, effects, onHandoff } = misfitDesk('g');
+      const paused = approveAll((await runForm(a, 'Hi', { session })).toState());
+      const result = await runForm(a, await through(storage, a, paused), { session });
+      expect([result.finalOutput, result.lastAgent]).toEqual(['from B', b]);
+      expect([onHandoff.mock.calls.length, effects]).toEqual([1, ['g -']]);
+      expect(misfitAnswers(model)).toEqual(['u fc fc fc fco fco fco', ...misfitTexts]);
+      expect(session.kinds).toBe('u fc fc fc fco fco fco fc fco m');
     });
 
     test('of which there are several: the first wins [STATE-215]', async () => {

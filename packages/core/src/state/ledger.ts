@@ -243,14 +243,18 @@ export class InvocationLedger {
   }
 }
 
-/** The error of STATE-154: these calls were started, and nobody knows how they ended. */
+/** The error of STATE-154: these calls were started, and nobody knows how they ended. Nobody can answer for a handoff. */
 export function executedUncommitted(
   calls: readonly { readonly name: string; readonly call_id: string }[],
+  { handoff = false }: { readonly handoff?: boolean } = {},
 ): ModelBehaviorError {
   const names = calls.map((call) => `${call.name} (${call.call_id})`).join(', ');
   const which = calls.length === 1 ? `The tool call ${names} was` : `The tool calls ${names} were`;
+  const remedy = handoff
+    ? "A handoff is taken as a whole: resume with onInDoubt: 'retry' to take it again from its callback on, or start a new run."
+    : "Resume with onInDoubt: 'interrupt' to decide each such call (rerun, done or reject), with 'retry' to run them again, or start a new run.";
   return new ModelBehaviorError(
-    `${which} started, and no output was committed: what it does may have happened, so running again could repeat it. Resume with onInDoubt: 'interrupt' to decide each such call (rerun, done or reject), with 'retry' to run them again, or start a new run.`,
+    `${which} started, and no output was committed: what it does may have happened, so running again could repeat it. ${remedy}`,
     { code: 'call_executed_uncommitted' },
   );
 }

@@ -1,4 +1,5 @@
 import type { AnyAgent } from '../../agent/agent.ts';
+import type { ParsedArguments } from '../../agent/arguments.ts';
 import type { Handoff, HandoffInputData, HandoffInputFilter } from '../../agent/handoff.ts';
 import type { AgentInputItem, RunItem } from '../../items/items.ts';
 import type { OwnedItem, StateRecord, Step } from '../../state/record.ts';
@@ -7,8 +8,8 @@ import type { HandoffSpan } from '../handoff-span.ts';
 import type { HandoffCall } from './classify.ts';
 import type { Pass } from './pass.ts';
 import { Agent } from '../../agent/agent.ts';
-import { givesInput } from '../../agent/handoff-internals.ts';
-import { ModelBehaviorError, UserError } from '../../base/errors.ts';
+import { givesInput, handoffInternals } from '../../agent/handoff-internals.ts';
+import { UserError } from '../../base/errors.ts';
 import { pythonJson } from '../../base/json-encode.ts';
 import { kindOf } from '../../base/options.ts';
 import { checkNewItems } from '../../items/check.ts';
@@ -23,8 +24,9 @@ import { forwardedOf, mergePatch, withForwarded } from '../handoff-patch.ts';
 /**
  * Takes the first handoff of a response (RUN-505): its callback, hooks, input filter or nesting. The others are told that
  * they are ignored. All or nothing: what fails on the way leaves the handoff in doubt, and its outputs are not there.
+ * Input that the handoff cannot take fails before: nothing was called, and a resume tells the model.
  *
- * @throws ModelBehaviorError for input that the handoff cannot take; UserError for a target that is no agent and for
+ * @throws ModelBehaviorError for such input, in a fresh turn; UserError for a target that is no agent and for
  * results of a filter that are none; what callback, hooks and filter threw
  */
 export async function takeHandoff(pass: Pass, env: RunEnv): Promise<Step> {
@@ -35,10 +37,17 @@ export async function takeHandoff(pass: Pass, env: RunEnv): Promise<Step> {
   checkServerManaged(taken.handoff, env);
   return await env.spans.handoff(taken.call, agent.name, async (span) => {
     if (ignored.length > 0) span?.several(pass.handoffs.map(({ handoff }) => handoff.agentName));
+    const input = readInput(taken, span);
+    const ignoredOutputs = ignored.map((call) => output(call, agent, ignoredText));
+    if (input?.ok === false) {
+      if (pass.fresh) throw input.error;
+      pass.commitHandoff([...ignoredOutputs, output(taken, agent, misfitText(input))]);
+      return { type: 'run_again' };
+    }
     contextInternals(context).ledger.markExecuted(taken.call.call_id);
-    const newAgent = await invoke(taken, agent, span, env);
+    const newAgent = await invoke(taken, input?.value, agent, env);
     span?.target(newAgent.name);
-    const outputs = [...ignored.map((call) => ignoredOutput(call, agent)), handoffOutput(taken, agent, newAgent)];
+    const outputs = [...ignoredOutputs, handoffOutput(taken, agent, newAgent)];
     await callHooks(
       record,
       env,
@@ -67,29 +76,37 @@ function checkServerManaged({ inputFilter, toolName, nestHandoffHistory }: Hando
     );
 }
 
-async function invoke(
-  { call, handoff }: HandoffCall,
-  agent: AnyAgent,
-  span: HandoffSpan | undefined,
-  env: RunEnv,
-): Promise<AnyAgent> {
-  let target: unknown;
-  try {
-    target = await env.control.race(handoff.onInvokeHandoff(env.context as never, call.arguments));
-  } catch (error) {
-    if (error instanceof ModelBehaviorError)
-      span?.fail(givesInput(call.arguments) ? spanMessages.invalidJsonProvided : spanMessages.handoffInput, error);
-    throw error;
-  }
+/** `undefined`: the handoff reads its input itself. */
+function readInput({ call, handoff }: HandoffCall, span: HandoffSpan | undefined): ParsedArguments | undefined {
+  const input = handoffInternals(handoff).halves?.read(call.arguments);
+  if (input?.ok === false)
+    span?.fail(givesInput(call.arguments) ? spanMessages.invalidJsonProvided : spanMessages.handoffInput, input.error);
+  return input;
+}
+
+async function invoke({ call, handoff }: HandoffCall, input: unknown, agent: AnyAgent, env: RunEnv): Promise<AnyAgent> {
+  const { halves } = handoffInternals(handoff);
+  const context = env.context as never;
+  const target: unknown = await env.control.race(
+    halves ? halves.take(context, input) : handoff.onInvokeHandoff(context, call.arguments),
+  );
   if (target instanceof Agent) return target;
   throw new UserError(
     `agent ${agent.name}: \`onInvokeHandoff\` of the handoff ${handoff.toolName} must return an Agent, not ${kindOf(target)}.`,
   );
 }
 
-function ignoredOutput({ call }: HandoffCall, agent: AnyAgent): RunItem {
-  const output = 'Multiple handoffs detected, ignoring this one.';
-  return new ToolCallOutputItem(agent, { type: 'function_call_output', call_id: call.call_id, output }, { output });
+const ignoredText = 'Multiple handoffs detected, ignoring this one.';
+
+/** For the model, like that of a tool: schema paths and kinds, no value. */
+function misfitText({ issues }: Extract<ParsedArguments, { ok: false }>): string {
+  const text = 'The handoff was not taken. Please try again.';
+  return issues === '' ? text : `${text} Invalid arguments: ${issues}`;
+}
+
+function output({ call }: HandoffCall, agent: AnyAgent, text: string): RunItem {
+  const raw = { type: 'function_call_output', call_id: call.call_id, output: text } as const;
+  return new ToolCallOutputItem(agent, raw, { output: text });
 }
 
 /** The text is that of the Python SDK, byte by byte. */

@@ -52,7 +52,7 @@ export function planResponse(
   const repeats = new Set<FunctionCall | HandoffCall>();
   const calls: PlannedFunctionCall[] = [];
   const handoffs: HandoffCall[] = [];
-  const doubtful: FunctionCall['call'][] = [];
+  const doubtful: (FunctionCall | HandoffCall)[] = [];
   all.forEach((call, index) => {
     // What was judged is what runs: nobody can change it from here on.
     Object.freeze(call.call);
@@ -61,17 +61,21 @@ export function planResponse(
     else {
       const inDoubt = row.status === 'executed';
       if ('handoff' in call) {
-        if (inDoubt && !mayGoOn(call)) doubtful.push(call.call);
+        if (inDoubt && !mayGoOn(call)) doubtful.push(call);
         else handoffs.push(call);
         return;
       }
       const kept = pausedRun(call);
       const planned = { ...call, identity: row.identity, index: calls.length, inDoubt: inDoubt && !kept, paused: kept };
-      if (planned.inDoubt && !mayGoOn(planned)) doubtful.push(call.call);
+      if (planned.inDoubt && !mayGoOn(planned)) doubtful.push(call);
       else calls.push(planned);
     }
   });
-  if (doubtful.length > 0) throw executedUncommitted(doubtful);
+  if (doubtful.length > 0)
+    throw executedUncommitted(
+      doubtful.map(({ call }) => call),
+      { handoff: doubtful.some((call) => 'handoff' in call) },
+    );
   return { classified: withoutRepeats(classified, repeats), calls, handoffs, dropped: repeats.size > 0 };
 }
 
