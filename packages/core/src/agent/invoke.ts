@@ -23,6 +23,8 @@ export interface ToolFailure {
    * `timeout`: the call took too long.
    */
   readonly handledBy: 'default' | 'custom' | 'timeout';
+  /** The arguments could not be used; the body did not begin. */
+  readonly ofArguments?: true;
 }
 
 export interface InvokeOptions {
@@ -85,7 +87,7 @@ function withAbort(outer: ToolContext<never>): {
 /** What the body gave or threw; arguments that cannot run count as thrown. */
 type Attempt =
   | { readonly ok: true; readonly output: unknown }
-  | { readonly ok: false; readonly thrown: unknown; readonly issues: string };
+  | { readonly ok: false; readonly thrown: unknown; readonly issues: string; readonly ofArguments?: true };
 
 /** @throws UserError for a schema that validates asynchronously */
 async function attempt(
@@ -95,7 +97,7 @@ async function attempt(
   parsed: ParsedArguments | undefined,
 ): Promise<Attempt> {
   const args = parsed ?? internals.parse(argumentsJson);
-  if (!args.ok) return { ok: false, thrown: args.error, issues: args.issues };
+  if (!args.ok) return { ok: false, thrown: args.error, issues: args.issues, ofArguments: true };
   try {
     return { ok: true, output: await internals.execute(args.value as never, ctx) };
   } catch (thrown) {
@@ -109,13 +111,13 @@ async function failed(
   tool: FunctionTool<never, never>,
   { failureErrorFunction }: ToolInternals,
   ctx: ToolContext<never>,
-  { thrown, issues }: Extract<Attempt, { ok: false }>,
+  { thrown, issues, ofArguments }: Extract<Attempt, { ok: false }>,
 ): Promise<ToolInvocation> {
   if (failureErrorFunction === null) throw failureOf(tool, thrown);
   const error = asError(thrown);
   if (failureErrorFunction === undefined) {
     const output = issues === '' ? failureText : `${failureText} Invalid arguments: ${issues}`;
-    return { output, failure: { error, handledBy: 'default' } };
+    return { output, failure: { error, handledBy: 'default', ...(ofArguments && { ofArguments }) } };
   }
   const output = await textFrom(tool, 'failureErrorFunction', error, () => failureErrorFunction(ctx, error));
   return { output, failure: { error, handledBy: 'custom' } };

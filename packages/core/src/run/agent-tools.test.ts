@@ -52,6 +52,21 @@ bothForms((runForm, form) => {
       expect(session.kinds).toBe('u fc fco m');
     });
 
+    it('that fails is told to the developer like any tool that throws; arguments that do not fit are no such fault [RUN-1901] [TOOL-AT11]', async () => {
+      const lines = logged({ level: 'warn' });
+      const failing = pair(model(ask(), 'done'), model(new Error('secret')));
+      expect((await runForm(failing.desk, 'hi')).finalOutput).toBe('done');
+      expect(lines).toMatchObject([{ level: 'warn', logger: 'openai.agents.tools' }]);
+      expect(lines[0]?.message).toMatch(/expert failed: Error/);
+      expect(JSON.stringify(lines)).not.toContain('secret');
+      const astray = pair(model(ask(), 'done'), model(toolCall('no_such_tool')));
+      await runForm(astray.desk, 'hi');
+      expect(lines[1]?.message).toMatch(/expert failed: ModelBehaviorError/);
+      const misfit = pair(model(ask('call_out', { input: 5 }), 'done'), model());
+      await runForm(misfit.desk, 'hi');
+      expect(lines).toHaveLength(2);
+    });
+
     it('lets three run at once, in call order, and keeps nothing of them [TOOL-AC86]', async () => {
       const names = ['Spanish', 'French', 'Italian'];
       let open = (): void => undefined;

@@ -185,7 +185,7 @@ bothForms((runForm, form) => {
       expect([failed.status, onHandoff.mock.calls.length, effects]).toEqual(['interrupted', 0, ['t -']]);
       const result = await runForm(a, await through(storage, a, failed), { session });
       expect([result.finalOutput, result.lastAgent]).toEqual(['from B', b]);
-      expect([onHandoff.mock.calls.length, effects]).toEqual([1, ['t -']]);
+      expect([onHandoff.mock.calls.length, effects]).toEqual([1, ['t -', 'hook', 'start B']]);
       expect(misfitAnswers(model)).toEqual(['u fc fc fc fco fco fco', ...misfitTexts]);
       expect(session.kinds).toBe('u fc fco fc fc fco fco fc fco m');
     });
@@ -196,7 +196,7 @@ bothForms((runForm, form) => {
       const paused = approveAll((await runForm(a, 'Hi', { session })).toState());
       const result = await runForm(a, await through(storage, a, paused), { session });
       expect([result.finalOutput, result.lastAgent]).toEqual(['from B', b]);
-      expect([onHandoff.mock.calls.length, effects]).toEqual([1, ['g -']]);
+      expect([onHandoff.mock.calls.length, effects]).toEqual([1, ['g -', 'hook', 'start B']]);
       expect(misfitAnswers(model)).toEqual(['u fc fc fc fco fco fco', ...misfitTexts]);
       expect(session.kinds).toBe('u fc fc fc fco fco fco fc fco m');
     });

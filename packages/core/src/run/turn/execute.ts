@@ -26,7 +26,7 @@ import { gate, storedVerdict } from './gate.ts';
 import { Places } from './places.ts';
 import { mayReenter } from './reenter.ts';
 import type { ToolVerdict } from './tool-guardrails.ts';
-import { notFoundText, rejectionText, exceptionText } from './texts.ts';
+import { notFoundText, rejectionText, exceptionText, tellDeveloper } from './texts.ts';
 
 /**
  * Gates and runs the calls of a pass, side by side and in call order. Each finished output is committed at once; calls
@@ -307,6 +307,7 @@ class CallRun {
   async #answerTo(failure: ToolFailure, output: unknown, span: FunctionSpan | undefined): Promise<unknown> {
     if (failure.handledBy === 'timeout') span?.timedOut(failure.error, 'error_handled');
     else span?.handledFailure(failure.error, failure.handledBy === 'default');
+    if (failure.handledBy === 'default') tellDeveloper(this.#call.call, failure);
     // The formatter answers for tools without a run of their own (RUN-243).
     return failure.handledBy === 'default' && this.#call.tool?.origin.type === 'function'
       ? await exceptionText(this.#env, this.#call.call, String(output), failure.error)

@@ -1,7 +1,7 @@
+import type { ToolFailure } from '../../agent/invoke.ts';
 import type { ResponseFunctionToolCall } from '../../items/wire.ts';
 import type { RunEnv } from '../env.ts';
 import type { ToolErrorArgs, ToolErrorFormatter } from '../options.ts';
-import { ModelBehaviorError } from '../../base/errors.ts';
 import { className, getLogger } from '../../base/logger.ts';
 import { qualifiedNameOf } from '../../state/lookup-key.ts';
 
@@ -26,15 +26,14 @@ export async function exceptionText(
   defaultMessage: string,
   error: Error,
 ): Promise<string> {
-  tellDeveloper(call, error);
   return await format(env, call, 'tool_exception', defaultMessage, error);
 }
 
-/** The model gets no details and the run goes on, so this line is all that tells of a fault in a tool. */
-function tellDeveloper({ name }: ResponseFunctionToolCall, error: Error): void {
+/** The model gets no details and the run goes on, so this line is all that tells of a fault in a tool, or in an agent's run. */
+export function tellDeveloper({ name }: ResponseFunctionToolCall, { error, ofArguments }: ToolFailure): void {
   const log = getLogger('tools');
-  // Arguments that do not fit are the model's fault, and it is told of them.
-  if (error instanceof ModelBehaviorError) log.debug(`The arguments for the tool ${name} do not fit.`);
+  // They are the model's fault, and it is told of them.
+  if (ofArguments) log.debug(`The arguments for the tool ${name} do not fit.`);
   else if (log.dontLogToolData)
     log.warn(
       `The tool ${name} failed: ${className(error)}. The error is shown here after configureLogging({ dontLogToolData: false }); a failureErrorFunction of the tool gets it.`,
