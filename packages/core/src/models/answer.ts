@@ -7,7 +7,7 @@ import type { ModelResponse, Usage } from './model.ts';
 
 /**
  * A model is an object of anybody, so what it answers is looked at once: `output` is a list of items, the counts of
- * `usage` are completed.
+ * `usage` are completed. What the run keeps is its own, and frozen: neither model nor hooks change it later.
  * @throws ModelBehaviorError naming the member that no response can have
  */
 export function checkedResponse(response: unknown): ModelResponse {
@@ -15,7 +15,8 @@ export function checkedResponse(response: unknown): ModelResponse {
     throw unusable('without an output array; a response is { output, usage }');
   checkItems(response['output']);
   const answer = response as unknown as ModelResponse;
-  return isUsage(answer.usage) ? answer : { ...answer, usage: toUsage(answer.usage) };
+  const usage = isUsage(answer.usage) ? answer.usage : toUsage(answer.usage);
+  return Object.freeze({ ...answer, usage, output: Object.freeze(answer.output.slice()) });
 }
 
 /** The answer of a whole stream: the terminal output, or what was completed on the way where a service leaves it empty. */

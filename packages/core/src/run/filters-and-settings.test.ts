@@ -296,7 +296,7 @@ describe('options', () => {
     const result = await run(agent, input, options);
     expect(result.finalOutput).toBe('done');
     expect(input).toHaveLength(2);
-    expect(result.rawResponses[0]?.output).toBe(output);
+    expect(result.rawResponses[0]?.output).toEqual(output);
     expect(result.newItems[0]?.rawItem).toBe(output[0]);
     expect(result.newItems[0]?.rawItem).toMatchObject({ created_by: 'x', status: null });
   });

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Agent, configureLogging, getRunErrorState, run, RunState } from '../index.ts';
+import { Agent, configureLogging, getRunErrorState, run, RunState, runStreamed, tool } from '../index.ts';
+import type { RunHooks } from '../index.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { ScriptedModel, toolCall } from '../testing/index.ts';
-import { effectTool, kindsOf, PlainSession, rejection, user } from '../../test/run-kit.ts';
+import { effectTool, idle, kindsOf, PlainSession, rejection, thrown, user } from '../../test/run-kit.ts';
 
 // What random runs found, each by itself.
 
@@ -78,5 +79,71 @@ describe.each(['live', 'through text'])('a state, %s', (way) => {
     const result = await run(agent, failed, { session, onInDoubt: 'retry' });
     expect(result.finalOutput).toBe('done');
     expect(session.kinds).toBe('u fc fco fc fco m');
+  });
+});
+
+describe.each(['plain', 'streamed'])('what random callbacks found (%s)', (form) => {
+  const runForm = async (...args: Parameters<typeof run>): ReturnType<typeof run> =>
+    form === 'plain' ? await run(...args) : await runStreamed(...args).completed;
+
+  it('a failing call is told of, not the agent tool beside it that was told to stop [RUN-508] [TOOL-X8, AT11]', async () => {
+    const down = new Error('down');
+    const waits = tool({
+      name: 'wait',
+      execute: (_args, { signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve('late'))),
+    });
+    const inner = new Agent({ name: 'N', model: new ScriptedModel([toolCall('wait')]), tools: [waits] });
+    const fails = tool({
+      name: 'fails',
+      failureErrorFunction: null,
+      execute: async () => {
+        await idle();
+        throw down;
+      },
+    });
+    const model = new ScriptedModel([[toolCall('n', { input: 'x' }), toolCall('fails')]]);
+    const agent = new Agent({ name: 'A', model, tools: [inner.asTool({ failureErrorFunction: null }), fails] });
+    expect(await rejection(runForm(agent, 'go'))).toMatchObject({ name: 'ToolCallError', cause: down });
+  });
+
+  it('the model may use the ids of a response that was thrown away again, for other calls [STATE-136]', async () => {
+    const effects: string[] = [];
+    const model = new ScriptedModel([
+      toolCall('t', { id: '1' }, { callId: 'c' }),
+      toolCall('t', { id: '2' }, { callId: 'c' }),
+      'done',
+    ]);
+    const agent = new Agent({ name: 'A', model, tools: [effectTool('t', effects)] });
+    let failed = false;
+    const onLlmEnd = (): void => {
+      if (failed) return;
+      failed = true;
+      throw new Error('hook');
+    };
+    const state = await stateOf(runForm(agent, 'go', { hooks: { onLlmEnd } }));
+    expect(JSON.parse(state.toString())).toMatchObject({ context: { tool_invocations: {} } });
+    const result = await runForm(agent, state);
+    expect([result.finalOutput, effects]).toEqual(['done', ['t 2']]);
+  });
+
+  it('a list that a hook is told of is read only: the model gets it whole [RUN-216] [IL-070]', async () => {
+    const model = new ScriptedModel([toolCall('t'), 'done']);
+    const agent = new Agent({ name: 'A', model, tools: [effectTool('t', [])] });
+    const refused: unknown[] = [];
+    const empty = (list: readonly unknown[]): void => {
+      refused.push(thrown(() => ((list as unknown[]).length = 0)));
+    };
+    const hooks: RunHooks = {
+      onLlmStart: (_ctx, _agent, _instructions, input) => empty(input),
+      onLlmEnd: (_ctx, _agent, response) => {
+        empty(response.output);
+        refused.push(thrown(() => Object.assign(response, { responseId: 'other' })));
+      },
+    };
+    const result = await runForm(agent, 'go', { hooks });
+    expect(model.calls.map(({ request }) => kindsOf(request.input))).toEqual(['u', 'u fc fco']);
+    expect(result.rawResponses.map(({ output }) => output.length)).toEqual([1, 1]);
+    expect(refused).toHaveLength(6);
+    expect(refused.every((error) => error instanceof TypeError)).toBe(true);
   });
 });

@@ -106,6 +106,11 @@ export class InvocationLedger {
     return planned;
   }
 
+  /** The response that asked for the call is thrown away before anything of it began: another one may use the id (STATE-136). */
+  withdraw(callId: string): void {
+    if (this.#rows.get(callId)?.executed === false) this.#rows.delete(callId);
+  }
+
   /** Before the first user code that belongs to the call (STATE-152). */
   markExecuted(callId: string): void {
     this.#row(callId).executed = true;

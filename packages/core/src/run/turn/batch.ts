@@ -161,7 +161,7 @@ export class Batch {
   #worst(): unknown {
     const calls = this.#tasks.map((task) => task.call);
     const order = (failure: Failure): readonly number[] => [
-      severity(failure.error),
+      severity(failure),
       (failure.late ? 1 : 0) + (failure.committing ? 0 : 2),
       failure.call === undefined ? calls.length : calls.indexOf(failure.call),
     ];
@@ -185,8 +185,10 @@ function compare(a: readonly number[], b: readonly number[]): number {
   return at < 0 ? 0 : (a[at] ?? 0) - (b[at] ?? 0);
 }
 
-function severity(error: unknown): number {
-  if (error instanceof RunAbortedError || isTripwire(error)) return 0;
+function severity({ error, call }: Failure): number {
+  if (isTripwire(error)) return 0;
+  // Of a call it is the run inside: of an agent tool that was told to stop, like any other sibling.
+  if (error instanceof RunAbortedError) return call === undefined ? 0 : 2;
   const thrown = error instanceof ToolCallError ? error.cause : error;
   return (thrown as { name?: unknown } | null | undefined)?.name === 'AbortError' ? 2 : 1;
 }

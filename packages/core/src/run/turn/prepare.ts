@@ -23,6 +23,7 @@ import { needsPromptCacheKey, withPromptCacheKey } from '../../models/cache-key.
 import { resolveModel } from '../../models/resolve.ts';
 import { mergeSettings } from '../../models/settings.ts';
 import { contextInternals } from '../../state/context.ts';
+import { readOnly } from '../../state/public-view.ts';
 import { callHooks, callSharedHooks } from '../hooks.ts';
 
 /** What one model call is made of. */
@@ -76,8 +77,9 @@ export async function prepareCall(record: StateRecord, env: RunEnv): Promise<Pre
   const filter = env.options.callModelInputFilter as CallModelInputFilter | undefined;
   const seen = filter === undefined ? modelData : await filterInput(filter, record, env, modelData);
   env.server?.sending(seen.input);
+  let shown: readonly AgentInputItem[] | undefined;
   const told = callSharedHooks(record, env, (hooks) =>
-    hooks.onLlmStart?.(context as never, agent, seen.instructions, seen.input),
+    hooks.onLlmStart?.(context as never, agent, seen.instructions, (shown ??= readOnly(seen.input))),
   );
   if (told) await told;
   if (env.session) await env.session.writeInput();

@@ -32,18 +32,33 @@ export async function receive(
     plan = understand(response, prepared, env);
   } catch (error) {
     // A response whose call ids are unusable is not the end of a model call that hooks could make sense of (STATE-158).
-    if (!isOfCallIds(error)) await llmEnd(response, record, env);
+    if (!isOfCallIds(error)) {
+      forgetCalls(response, env);
+      await llmEnd(response, record, env);
+    }
     throw error;
   }
   const { items } = plan.classified;
   const processed = processedOf(plan);
   env.server?.understood(processed, record);
   announce(items, record.sessionItems.length, env);
-  const told = llmEnd(response, record, env);
-  if (told) await told;
-  if (env.inputCheck) await env.inputCheck.throwIfKnown();
+  try {
+    const told = llmEnd(response, record, env);
+    if (told) await told;
+    if (env.inputCheck) await env.inputCheck.throwIfKnown();
+  } catch (error) {
+    forgetCalls(response, env);
+    throw error;
+  }
   trackUse(record, items.flatMap(toolNames));
   return { plan, processed };
+}
+
+/** The response does not count, and the model is asked again: what it calls then may have the same ids. */
+function forgetCalls({ output }: ModelResponse, { server, context }: RunEnv): void {
+  if (server !== undefined) return;
+  const { ledger } = contextInternals(context);
+  for (const item of output) if (item.type === 'function_call') ledger.withdraw(item.call_id);
 }
 
 function processedOf({ classified: { items: newItems }, calls, handoffs: handingOff }: Plan): ProcessedResponse {
