@@ -64,7 +64,10 @@ export type RunItemStreamEvent = {
     readonly type: 'run_item_stream_event';
     readonly name: N;
     readonly item: RunItemEvents[N];
-    /** Index in `result.newItems`, so that a reader who comes back can drop what it has. */
+    /**
+     * Counts the items of the run, pauses included, so that a reader who comes back can drop what it has: the index in
+     * `result.newItems`, until a filter of a handoff takes items out of that list. Their places are not given again.
+     */
     readonly position: number;
   };
 }[RunItemStreamEventName];

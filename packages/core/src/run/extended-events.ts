@@ -2,7 +2,7 @@ import type { PlannedFunctionCall } from './turn/plan.ts';
 import type { Pass } from './turn/pass.ts';
 import type { RunEnv } from './env.ts';
 import { toolInternals } from '../agent/tool-internals.ts';
-import { announce } from './turn/publish.ts';
+import { announce, nextPosition } from './turn/publish.ts';
 
 /**
  * Announces results of a fresh turn as they come, each with the place that it will have (RUN-1311). What may yet be taken
@@ -11,7 +11,7 @@ import { announce } from './turn/publish.ts';
 export function announceAtOnce(pass: Pass, env: RunEnv): void {
   const { record, calls } = pass;
   if (!pass.fresh || record.withheld === true) return;
-  const first = record.sessionItems.length + pass.processed.newItems.length;
+  const first = nextPosition(record) + pass.processed.newItems.length;
   pass.onResult = (call, item) => {
     const before = calls.filter((other) => placeOf(other) < placeOf(call));
     const isCertain = before.every((other) => !mayPause(other) || pass.results.has(other));

@@ -538,3 +538,41 @@ describe('events and lists of a stream with a filter', () => {
     expect(kindsOf(stream.toInputList())).toBe('a m a fc fco m');
   });
 });
+
+test('positions of events count on behind what a filter took out, also over a pause that was written down [STATE-519]', async () => {
+  const { a } = chain(
+    [[toolCall('t'), text('x'), toB()], [toolCall('t'), toolCall('g'), toC()], [text('c'), toolCall('t')], 'end'],
+    { inputFilter: removeAllTools },
+  );
+  const first = runStreamed(a, 'Hi');
+  const events = await readAll(first);
+  const paused = await RunState.fromString(a, first.toState().toString());
+  for (const item of paused.interruptions) paused.approve(item);
+  const second = runStreamed(a, paused);
+  events.push(...(await readAll(second)));
+  const told = events.flatMap((event) =>
+    event.type === 'run_item_stream_event' ? [`${event.position} ${event.name}`] : [],
+  );
+  expect(told).toEqual([
+    '0 tool_called',
+    '1 message_output_created',
+    '2 handoff_requested',
+    '5 tool_called',
+    '6 tool_called',
+    '7 handoff_requested',
+    '8 tool_output',
+    '9 tool_approval_requested',
+    '12 message_output_created',
+    '13 tool_called',
+    '14 tool_output',
+    '15 message_output_created',
+  ]);
+  expect(second.newItems.map(({ type }) => type)).toEqual([
+    'message_output_item',
+    'tool_approval_item',
+    'message_output_item',
+    'tool_call_item',
+    'tool_call_output_item',
+    'message_output_item',
+  ]);
+});

@@ -15,6 +15,7 @@ export function writeAdditions(record: StateRecord): JsonObject {
     session_id: record.sessionId,
     unprepared: record.unprepared === true ? true : undefined,
     input_unchecked: record.inputUnchecked,
+    withdrawn: record.withdrawn,
     undelivered: writeUndelivered(record),
     response_results: record.step.type === 'interruption' ? record.responseResults : undefined,
     run_id: foreign?.['run_id'],

@@ -12,6 +12,7 @@ export interface Additions {
   readonly sessionId: string | undefined;
   readonly unprepared: boolean;
   readonly inputUnchecked: true | undefined;
+  readonly withdrawn: number | undefined;
   readonly responseResults: number | undefined;
   readonly undelivered: Undelivered | undefined;
   readonly decisions: StoredDecision[];
@@ -27,6 +28,7 @@ export function readAdditions(json: JsonValue | undefined): Additions {
   const sessionId = own(additions, 'session_id');
   const runId = own(additions, 'run_id');
   const responseResults = own(additions, 'response_results');
+  const withdrawn = own(additions, 'withdrawn');
   const expiries = own(additions, 'expiries');
   const expiryList: JsonObject = isObject(expiries) ? expiries : {};
   return {
@@ -34,6 +36,7 @@ export function readAdditions(json: JsonValue | undefined): Additions {
     sessionId: isName(sessionId) ? sessionId : undefined,
     unprepared: own(additions, 'unprepared') === true,
     inputUnchecked: own(additions, 'input_unchecked') === true ? true : undefined,
+    withdrawn: isCount(withdrawn) ? withdrawn : undefined,
     responseResults: isCount(responseResults) ? responseResults : undefined,
     undelivered: readUndelivered(own(additions, 'undelivered')),
     decisions: readDecisions(own(additions, 'decisions')),

@@ -106,6 +106,7 @@ export function readRecord(agent: AnyAgent, state: unknown, options: RestoreCont
     sessionId: additions.sessionId,
     unprepared: additions.unprepared,
     inputUnchecked: additions.inputUnchecked,
+    withdrawn: additions.withdrawn,
     responseResults: additions.responseResults,
     decisions: additions.decisions,
     foreign: compact({

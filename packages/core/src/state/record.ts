@@ -51,6 +51,8 @@ export interface StateRecord {
   privateResults?: PrivateResults | undefined;
   /** Number of results of tools' output guardrails before those of the last response. */
   responseResults?: number | undefined;
+  /** How many items filters of handoffs took out of `sessionItems`; positions of events count on behind them. */
+  withdrawn?: number | undefined;
   /** Local work began before all input guardrails had accepted: a resume asks them first. */
   inputUnchecked?: true | undefined;
   /** No output of the last response is public before its end is known (STATE-127). Not written down. */

@@ -201,12 +201,15 @@ function rewriteHistory({ before, after, owned }: HistoryChange, pass: Pass, env
   const { record } = pass;
   const known = [...record.generatedItems, ...record.sessionItems];
   const { inputHistory, preHandoffItems, newItems, inputItems } = after;
+  const places = record.sessionItems.length + pass.unpublished().length;
   if (inputHistory !== before.inputHistory)
     record.input = typeof inputHistory === 'string' ? inputHistory : inputHistory.slice();
   record.generatedItems = [...new Set([...preHandoffItems, ...(inputItems ?? newItems)])];
   record.ownedHistory = owned;
   withdraw(before.newItems, newItems, record);
   pass.leave(newItems);
+  const taken = places - record.sessionItems.length - pass.unpublished().length;
+  if (taken > 0) record.withdrawn = (record.withdrawn ?? 0) + taken;
   env.modelInput.rewritten();
   forgetUnseen(known, [...record.generatedItems, ...record.sessionItems, ...newItems], env);
 }

@@ -7,7 +7,12 @@ import { getLogger } from '../../base/logger.ts';
 import { itemEvent } from '../events.ts';
 import { withholdsTurns } from '../guarded.ts';
 
-/** Announces items in order; `position` is where the first of them stands, or will stand, in `newItems`. */
+/** Of the next public item: places that a handoff's filter took out of `newItems` are not given again. */
+export function nextPosition({ sessionItems, withdrawn = 0 }: StateRecord): number {
+  return sessionItems.length + withdrawn;
+}
+
+/** Announces items in order; `position` is that of the first of them. */
 export function announce(items: readonly RunItem[], position: number, env: RunEnv): void {
   const { emit } = env;
   if (emit === undefined) return;
@@ -30,7 +35,7 @@ export function publish(pass: Pass): Publication {
   const { record, processed } = pass;
   if (!pass.fresh) dropDecided(pass);
   const items = pass.unpublished();
-  const position = record.sessionItems.length;
+  const position = nextPosition(record);
   record.sessionItems.push(...items);
   return {
     items,
@@ -56,7 +61,7 @@ function dropDecided(pass: Pass): void {
 
 /** The message of a handler ends the history, and is announced: the session has it (RUN-710). */
 export function publishMessage(message: MessageOutputItem, record: StateRecord, env: RunEnv): void {
-  const position = record.sessionItems.length;
+  const position = nextPosition(record);
   record.generatedItems.push(message);
   record.sessionItems.push(message);
   announce([message], position, env);
@@ -85,7 +90,7 @@ export async function keepFinished(pass: Pass, env: RunEnv): Promise<readonly Ru
   kept.push(...outputs);
   if (kept.length === 0 || withholdsTurns(pass.agent, env)) return [];
   if (env.inputCheck && !(await env.inputCheck.accepts())) return [];
-  const position = pass.record.sessionItems.length;
+  const position = nextPosition(pass.record);
   pass.record.sessionItems.push(...kept);
   pass.record.privateResults = undefined;
   outputs.forEach((item, index) => {

@@ -11,7 +11,7 @@ import { classify } from './classify.ts';
 import { toolNotFound } from './execute.ts';
 import { planResponse } from './plan.ts';
 import type { Plan } from './plan.ts';
-import { announce } from './publish.ts';
+import { announce, nextPosition } from './publish.ts';
 
 type Asked = Pick<PreparedCall, 'agent' | 'table'>;
 
@@ -41,7 +41,7 @@ export async function receive(
   const { items } = plan.classified;
   const processed = processedOf(plan);
   env.server?.understood(processed, record);
-  announce(items, record.sessionItems.length, env);
+  announce(items, nextPosition(record), env);
   try {
     const told = llmEnd(response, record, env);
     if (told) await told;
