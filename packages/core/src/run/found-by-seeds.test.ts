@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Agent, configureLogging, getRunErrorState, run, RunState, runStreamed, tool } from '../index.ts';
-import type { RunHooks } from '../index.ts';
+import type { RunHooks, RunInput, RunOptions, RunResult } from '../index.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { ScriptedModel, toolCall } from '../testing/index.ts';
 import { effectTool, idle, kindsOf, PlainSession, rejection, thrown, user } from '../../test/run-kit.ts';
@@ -83,8 +83,8 @@ describe.each(['live', 'through text'])('a state, %s', (way) => {
 });
 
 describe.each(['plain', 'streamed'])('what random callbacks found (%s)', (form) => {
-  const runForm = async (...args: Parameters<typeof run>): ReturnType<typeof run> =>
-    form === 'plain' ? await run(...args) : await runStreamed(...args).completed;
+  const runForm = async (agent: Agent, input: RunInput, options: RunOptions = {}): Promise<RunResult> =>
+    form === 'plain' ? await run(agent, input, options) : await runStreamed(agent, input, options).completed;
 
   it('a failing call is told of, not the agent tool beside it that was told to stop [RUN-508] [TOOL-X8, AT11]', async () => {
     const down = new Error('down');
