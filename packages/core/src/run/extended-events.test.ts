@@ -33,8 +33,9 @@ function pair(model: ScriptedModel, options: Partial<ConstructorParameters<typeo
       return 'slow ok';
     },
   });
-  const tools = [slow, effectTool('fast', []), effectTool('gated', [], { needsApproval: true })];
-  return { agent: new Agent({ name: 'A', model, tools, ...options } as never), gate };
+  const effects: string[] = [];
+  const tools = [slow, effectTool('fast', effects), effectTool('gated', [], { needsApproval: true })];
+  return { agent: new Agent({ name: 'A', model, tools, ...options } as never), gate, effects };
 }
 
 const positions = (events: readonly RunStreamEvent[]): string[] =>
@@ -233,7 +234,7 @@ describe('results of calls', () => {
   });
 
   it('that an output guardrail may withhold are announced with the turn [RUN-1311, STATE-127]', async () => {
-    const { agent, gate } = pair(new ScriptedModel([[call('slow', 'c1'), call('fast', 'c2')]]), {
+    const { agent, gate, effects } = pair(new ScriptedModel([[call('slow', 'c1'), call('fast', 'c2')]]), {
       toolUseBehavior: 'stop_on_first_tool',
       outputGuardrails: [{ name: 'no', execute: () => ({ tripwireTriggered: true }) }],
     });
@@ -242,7 +243,8 @@ describe('results of calls', () => {
     const reading = (async () => {
       for await (const event of stream) events.push(event);
     })();
-    await idle(20);
+    while (effects.length === 0) await idle();
+    await idle(10);
     expect(positions(events)).toEqual(['tool_called c1 0', 'tool_called c2 1']);
     gate.open();
     expect(await rejection(reading)).toMatchObject({ name: 'OutputGuardrailTripwireTriggered' });
@@ -304,6 +306,40 @@ describe('results of calls', () => {
     const events = await readAll(stream);
     expect(misplaced(events, stream)).toEqual([]);
     expect(positions(events).slice(3)).toEqual(['tool_output c0 3', 'tool_output c2 4']);
+  });
+
+  it('behind an agent tool that has paused count without it [RUN-1311, STATE-519]', async () => {
+    const innerModel = new ScriptedModel([[call('gated', 'n1')]]);
+    const inner = new Agent({
+      name: 'I',
+      model: innerModel,
+      tools: [effectTool('gated', [], { needsApproval: true })],
+    });
+    const ask = inner.asTool({ toolName: 'ask', toolDescription: 'x' });
+    const { agent: base, gate } = pair(
+      new ScriptedModel([[call('ask', 'c1', { input: 'q' }), call('last', 'c2'), call('slow', 'c3')]]),
+    );
+    const last = tool({
+      name: 'last',
+      parameters: z.object({}),
+      execute: async () => {
+        while (innerModel.calls.length === 0) await idle();
+        await idle(20);
+        return 'ok';
+      },
+    });
+    const agent = base.clone({ tools: [ask, last, ...base.tools] as never });
+    const { events, stream } = await readOpening(agent, gate, 'tool_output');
+    expect(positions(events).slice(3)).toEqual(['tool_output c2 3', 'tool_output c3 4']);
+    expect(misplaced(events, stream)).toEqual([]);
+  });
+
+  it('of calls to unknown tools stand behind all others [RUN-1311, 514]', async () => {
+    const { agent, gate } = pair(new ScriptedModel([[call('nobody', 'c1'), call('slow', 'c2')], 'done']));
+    const options = { extendedEvents: true, toolNotFoundBehavior: 'return_error_to_model' } as const;
+    const { events, stream } = await readOpening(agent, gate, 'tool_output', options);
+    expect(positions(events).slice(2, 4)).toEqual(['tool_output c1 3', 'tool_output c2 2']);
+    expect(misplaced(events, stream)).toEqual([]);
   });
 
   it('of a turn that fails are announced once, also those that it keeps [RUN-509, 1303, 1311]', async () => {

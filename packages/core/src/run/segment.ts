@@ -86,8 +86,7 @@ export class Segment {
     this.#live = state;
     this.#input = input instanceof RunState ? undefined : input;
     this.#sink = sink;
-    // Ids that an agent tool gives to its runs begin them, and stand in their states from then on (STATE-239).
-    const managed = state && nesting ? state.serverManaged : serverManagedBy(options, state?.serverManaged);
+    const managed = serverManagedBy(options, state?.serverManaged);
     if (state) checkResume(state, agent, options, managed);
     else checkServerManaged(managed, agent, options);
     this.#record = state ?? freshRecord(agent, this.#input ?? [], options);

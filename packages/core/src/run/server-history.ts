@@ -6,7 +6,7 @@ import type { Model, ModelRequest, ModelResponse } from '../models/model.ts';
 import type { ProcessedResponse, ServerManaged, StateRecord } from '../state/record.ts';
 import type { RunEnv } from './env.ts';
 import type { Received } from './turn/receive.ts';
-import { ModelBehaviorError, UserError } from '../base/errors.ts';
+import { UserError } from '../base/errors.ts';
 import { toUsage } from '../base/usage.ts';
 import { dedupeInput } from '../items/convert.ts';
 import { checkedOutput } from '../models/answer.ts';
@@ -160,7 +160,7 @@ export class ServerHistory extends ModelInput {
     try {
       return { response, received: await receive(response, { agent, table }, record, env), table };
     } catch (error) {
-      if (record.processed !== undefined || !(error instanceof ModelBehaviorError)) throw error;
+      if (record.processed !== undefined) throw error;
       throw new UserError(
         'The provider has accepted a model response that could not be processed, so that the run cannot go on from it. Start a new run.',
         { code: 'resume_response_unprocessable', cause: error },

@@ -14,7 +14,17 @@ import type { AgentInputItem, Model, RunOptions } from '../index.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { bothForms, reasoning, ScriptedModel, text, toolCall } from '../testing/index.ts';
 import type { ModelStep } from '../testing/index.ts';
-import { effectTool, idle, kindsOf, logged, PlainSession, rejection, thrown, user } from '../../test/run-kit.ts';
+import {
+  effectTool,
+  exactly,
+  idle,
+  kindsOf,
+  logged,
+  PlainSession,
+  rejection,
+  thrown,
+  user,
+} from '../../test/run-kit.ts';
 
 // Runs whose history the provider keeps: what each request carries, and what it goes on from.
 
@@ -117,6 +127,34 @@ bothForms((runForm, form) => {
     });
   });
 
+  describe(`what the provider has already (${form})`, () => {
+    it('is not sent: outputs that it made itself, and older forms of what is repeated in the input [RUN-1502, 224]', async () => {
+      const made = { type: 'shell_call_output', id: 'so', call_id: 's1', status: 'completed', output: [] };
+      const { agent, model } = desk([exactly(made, call('t', 'c1')), step('r2', 'done')]);
+      const output = (text: string): AgentInputItem => ({ type: 'function_call_output', call_id: 'c0', output: text });
+      await runForm(agent, [user('hi'), call('t', 'c0'), output('old'), output('new')], { conversationId: 'c' });
+      expect(requests(model)).toEqual(['u:hi fc:c0 fco:c0 @ - c', 'fco:c1 @ - c']);
+    });
+
+    it('is what a run gave, and not what a handler said in its place: that goes with what is resumed [RUN-1502, 710]', async () => {
+      const { agent, model } = desk([step('r1', call('t', 'c1')), step('r2', 'done')]);
+      const handled = await runForm(agent, 'hi', {
+        previousResponseId: 'r0',
+        maxTurns: 1,
+        errorHandlers: { maxTurns: () => ({ finalOutput: 'enough' }) },
+      });
+      expect(handled.finalOutput).toBe('enough');
+      await runForm(agent, await throughJson(agent, handled.toState()), { maxTurns: 3 });
+      expect(requests(model)).toEqual(['u:hi @ r0 -', 'fco:c1 m @ r1 -']);
+    });
+
+    it('gives its response whole, with what the stream does not say [RUN-1203]', async () => {
+      const { agent } = desk([{ output: 'done', responseId: 'r1', requestId: 'req_1', usage: { inputTokens: 3 } }]);
+      const result = await runForm(agent, 'hi', { conversationId: 'c' });
+      expect(result.rawResponses).toMatchObject([{ responseId: 'r1', requestId: 'req_1', usage: { inputTokens: 3 } }]);
+    });
+  });
+
   describe(`a conversation of the provider (${form})`, () => {
     it('goes with each call, without a previous response; the key of its prompt cache is its own [RUN-1503, 308]', async () => {
       const { agent, model } = desk([step('r1', call('t', 'c1')), step('r2', 'done')]);
@@ -178,6 +216,11 @@ bothForms((runForm, form) => {
       ['of the agent', { conversationId: 'c' }, { outputGuardrails: [guard] }],
       ['of the run', { previousResponseId: 'r', outputGuardrails: [guard] }, {}],
       ['of the run, in a chain to be', { autoPreviousResponseId: true, outputGuardrails: [guard] }, {}],
+      [
+        'beside a model of the run',
+        { conversationId: 'c', model: new ScriptedModel(['x']) },
+        { model: 'named', outputGuardrails: [guard] },
+      ],
     ])(
       'output guardrails %s: refused before the first call [RUN#29, RUN-105, 915]',
       async (_, options, agentOptions) => {
@@ -327,6 +370,20 @@ bothForms((runForm, form) => {
       });
     });
 
+    it('whose state names both goes on with the conversation; an id that is given clears the other at once [RUN-108, 1501]', async () => {
+      const { agent, model } = desk([step('r1', call('g', 'c1')), step('r2', 'a'), { error: new Error('down') }]);
+      const paused = (await runForm(agent, 'hi', { autoPreviousResponseId: true })).toState();
+      const both = await RunState.fromJSON(agent, { ...paused.toJSON(), conversation_id: 'conv_1' });
+      await runForm(agent, approveAll(both));
+      expect(requests(model)[1]).toBe('fco:c1 @ - conv_1');
+      const error = await rejection(runForm(agent, approveAll(paused), { conversationId: 'conv_2' }));
+      expect(getRunErrorState(error)?.toJSON()).toMatchObject({
+        conversation_id: 'conv_2',
+        previous_response_id: null,
+        auto_previous_response_id: true,
+      });
+    });
+
     it('of a nested run keeps the ids of its own chain [STATE-239, TOOL-AT23]', async () => {
       const { agent: inner, model: innerModel } = desk([step('i1', call('g', 'n1')), step('i2', 'inner done')]);
       const ask = inner.asTool({ toolName: 'ask', toolDescription: 'x', run: { previousResponseId: 'i0' } });
@@ -434,6 +491,7 @@ bothForms((runForm, form) => {
         expect(first).toBeInstanceOf(ModelBehaviorError);
         const failed = getRunErrorState(first) as RunState;
         expect([failed.status, failed.newItems.length]).toEqual(['interrupted', 0]);
+        expect((first as ModelBehaviorError).runData?.rawResponses).toEqual([]);
         const again = async (): Promise<RunState> => await throughJson(agent, failed);
         const error = await rejection(runForm(agent, await again()));
         expect(error).toMatchObject({
@@ -450,6 +508,31 @@ bothForms((runForm, form) => {
         expect(kindsOf(result.toInputList())).toBe('u fc fco m');
       },
     );
+
+    it('and was not the end, for a hook of the end failed: the next segment ends with it [RUN-1509]', async () => {
+      const { agent, model } = desk([step('r1', 'the answer')]);
+      let ends = 0;
+      const hooks = {
+        onAgentEnd: () => {
+          ends += 1;
+          if (ends === 1) throw new Error('hook');
+        },
+      };
+      const error = await rejection(runForm(agent, 'hi', { conversationId: 'c', hooks }));
+      const result = await runForm(agent, getRunErrorState(error) as RunState, { hooks });
+      expect([result.finalOutput, model.calls.length, ends]).toEqual(['the answer', 1, 2]);
+      expect(kindsOf(result.toInputList())).toBe('u m');
+    });
+
+    it('by another writer, whose hooks had not begun: they run first [STATE-190]', async () => {
+      const { agent, model } = desk([step('r1', call('t', 'c1')), step('r2', 'done')]);
+      const { hooks, ends } = failingOnce();
+      const failed = getRunErrorState(await rejection(runForm(agent, 'hi', { conversationId: 'c', hooks })));
+      const json = failed?.toJSON() as unknown as { current_step: { data: { llm_end_hooks_started: boolean } } };
+      json.current_step.data.llm_end_hooks_started = false;
+      const result = await runForm(agent, await RunState.fromJSON(agent, json), { hooks });
+      expect([result.finalOutput, model.calls.length, ends()]).toEqual(['done', 2, 3]);
+    });
 
     it('of a first turn whose input guardrail trips: the guardrail is asked before anything of it runs [RUN-1509, STATE-139]', async () => {
       const { agent, model, effects } = desk([step('r1', call('t', 'c1')), step('r2', 'done')]);
@@ -527,9 +610,15 @@ bothForms((runForm, form) => {
         'fco:c1',
         'fco:c2',
       ]);
-      const error = await rejection(filtered([user('a'), user('b')], () => [user('a and b')]));
-      expect(error).toBeInstanceOf(UserError);
-      expect((error as Error).message).toMatch(/ambiguous/);
+      for (const written of [
+        [user('a and b')],
+        [user('1'), user('2'), user('3')],
+        [user('1'), { role: 'system', content: '2' } as const],
+      ]) {
+        const error = await rejection(filtered([user('a'), user('b')], () => written));
+        expect(error).toBeInstanceOf(UserError);
+        expect((error as Error).message).toMatch(/ambiguous/);
+      }
     });
 
     it('what it held back is still owed after a pause, in process and through JSON [RUN-225, 1505]', async () => {
@@ -584,7 +673,10 @@ describe('a run that is cut', () => {
     ['as its call is announced', 'tool_called'],
   ])('at once, %s: the call of the model is not repeated, its tools run then, once [RUN-1420]', async (_, when) => {
     for (const json of [false, true]) {
-      const { agent, model, effects } = desk([step('r1', call('t', 'c1')), step('r2', 'done')]);
+      const { agent, model, effects } = desk([
+        { output: [call('t', 'c1')], responseId: 'r1', usage: { inputTokens: 7 } },
+        step('r2', 'done'),
+      ]);
       const stream = runStreamed(agent, 'hi', { conversationId: 'c' });
       let atOnce: RunState | undefined;
       for await (const event of stream) {
@@ -599,7 +691,7 @@ describe('a run that is cut', () => {
         atOnce = stream.toState();
       }
       await rejection(stream.completed);
-      expect(stream.context.usage.requests).toBe(1);
+      expect(stream.context.usage).toMatchObject({ requests: 1, inputTokens: 7 });
       for (const cut of [atOnce, stream.toState() as RunState]) {
         if (cut === undefined) throw new Error('not cut');
         expect(cut.toJSON()).toMatchObject({

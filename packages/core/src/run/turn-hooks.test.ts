@@ -209,3 +209,21 @@ bothForms((runForm, form) => {
     });
   });
 });
+
+it('onTurnEnd does not start in a run that was cancelled while its turn was stored [RUN-812, 1412]', async () => {
+  const session = new PlainSession();
+  const { addItems } = session;
+  session.addItems = async (items) => {
+    if (items.length > 1) stream.cancel();
+    await addItems(items);
+  };
+  const a = new Agent({
+    name: 'A',
+    model: new ScriptedModel([[call('t', 'c1')], 'done']),
+    tools: [effectTool('t', [])],
+  });
+  let ended = 0;
+  const stream = runStreamed(a, 'go', { session, hooks: { onTurnEnd: () => void (ended += 1) } });
+  expect(await rejection(stream.completed)).toBeInstanceOf(RunAbortedError);
+  expect([ended, session.kinds]).toEqual([0, 'u fc fco']);
+});
