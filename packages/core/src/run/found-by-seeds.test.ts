@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Agent, configureLogging, getRunErrorState, run, RunState, runStreamed, tool } from '../index.ts';
-import type { RunHooks, RunInput, RunOptions, RunResult } from '../index.ts';
+import type { RunHooks, RunInput, RunOptions, RunResult, ToolApprovalItem } from '../index.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { ScriptedModel, toolCall } from '../testing/index.ts';
 import { effectTool, idle, kindsOf, PlainSession, rejection, thrown, user } from '../../test/run-kit.ts';
@@ -124,6 +124,34 @@ describe.each(['plain', 'streamed'])('what random callbacks found (%s)', (form) 
     expect(JSON.parse(state.toString())).toMatchObject({ context: { tool_invocations: {} } });
     const result = await runForm(agent, state);
     expect([result.finalOutput, effects]).toEqual(['done', ['t 2']]);
+  });
+
+  it('calls that wait stand in call order in the state of a failure, and none is lost with its output [STATE-123, 139, 345]', async () => {
+    const effects: string[] = [];
+    const slowly = effectTool('slow', effects).copyWith({
+      needsApproval: async () => {
+        await idle();
+        return true;
+      },
+    });
+    const tools = [slowly, effectTool('gated', effects, { needsApproval: true }), effectTool('free', effects)];
+    const calls = ['slow', 'gated', 'free'].map((name) => toolCall(name, { id: name }, { callId: name }));
+    const agent = new Agent({ name: 'A', model: new ScriptedModel([calls, 'done']), tools });
+    const session = new PlainSession();
+    const onToolEnd = async (): Promise<void> => {
+      await idle(6);
+      throw new Error('hook');
+    };
+    const failed = await stateOf(runForm(agent, 'go', { session, hooks: { onToolEnd } }));
+    expect(failed.interruptions.map(({ callId }) => callId)).toEqual(['slow', 'gated']);
+    const restored = await RunState.fromString(agent, failed.toString());
+    restored.approve(restored.interruptions[0] as ToolApprovalItem);
+    const paused = await runForm(agent, restored, { session });
+    expect(session.kinds).toBe('u fc fco fc fc fco');
+    const state = paused.toState();
+    for (const item of state.interruptions) state.approve(item);
+    expect((await runForm(agent, state, { session })).finalOutput).toBe('done');
+    expect([effects, session.kinds]).toEqual([['free free', 'slow slow', 'gated gated'], 'u fc fco fc fc fco fco m']);
   });
 
   it('a list that a hook is told of is read only: the model gets it whole [RUN-216] [IL-070]', async () => {

@@ -126,8 +126,15 @@ export class Pass {
     // In a resumed pass, what begins to wait stands behind the outputs; in a fresh one in place of its output.
     if (known) return;
     this.#insert(call.index + (this.fresh ? 0 : this.calls.length), item);
-    this.#open.push(item);
+    this.#open.splice(this.#placeOf(call), 0, item);
     this.onResult?.(call, item);
+  }
+
+  /** Waiting items stand in call order (STATE-123), however long each gate took: a state tells of them by their places. */
+  #placeOf({ index }: PlannedFunctionCall): number {
+    const later = new Set(this.calls.slice(index + 1).map(({ call }) => call.call_id));
+    const place = this.#open.findIndex(({ agent, callId }) => agent === this.agent && later.has(callId));
+    return place === -1 ? this.#open.length : place;
   }
 
   /** Calls that wait, in call order. */
