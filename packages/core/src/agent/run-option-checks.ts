@@ -75,6 +75,18 @@ const checks: Readonly<Record<keyof RunOptions, Check>> = {
   traceRedact: callback,
 };
 
+const toolExecutionChecks = {
+  maxFunctionToolConcurrency: kinds.nullable(kinds.integer(1)),
+  preApprovalToolInputGuardrails: boolean,
+};
+const sessionSettingsChecks = { limit: kinds.nullable(kinds.number) };
+const errorHandlerChecks = {
+  maxTurns: callback,
+  modelRefusal: callback,
+  invalidFinalOutput: callback,
+  default: callback,
+};
+
 /** Of nested history: a line by itself. */
 const marker: Check = (value) =>
   typeof value === 'string' && value.trim() !== '' && !value.includes('\n')
@@ -97,18 +109,10 @@ export function checkNestedRunOptions(options: object, where: string): void {
 /** @throws UserError naming the option and what it takes, before anything starts */
 export function checkRunOptions(options: RunOptions<never>, where: string): void {
   checkOptions(options, checks, where);
-  checkOptions(
-    options.toolExecution,
-    { maxFunctionToolConcurrency: kinds.nullable(kinds.integer(1)), preApprovalToolInputGuardrails: boolean },
-    `${where}, toolExecution`,
-  );
-  checkOptions(
-    options.errorHandlers,
-    { maxTurns: callback, modelRefusal: callback, invalidFinalOutput: callback, default: callback },
-    `${where}, errorHandlers`,
-  );
+  checkOptions(options.toolExecution, toolExecutionChecks, `${where}, toolExecution`);
+  checkOptions(options.errorHandlers, errorHandlerChecks, `${where}, errorHandlers`);
   checkOptions(options.handoffHistoryMarkers, { start: marker, end: marker }, `${where}, handoffHistoryMarkers`);
-  checkOptions(options.sessionSettings, { limit: kinds.nullable(kinds.number) }, `${where}, sessionSettings`);
+  checkOptions(options.sessionSettings, sessionSettingsChecks, `${where}, sessionSettings`);
   if (options.modelSettings !== undefined) checkModelSettings(options.modelSettings, where);
   for (const field of ['inputGuardrails', 'outputGuardrails'] as const)
     if (options[field] !== undefined) checkGuardrails(options[field], field, where);

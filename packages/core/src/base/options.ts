@@ -17,9 +17,9 @@ export function checkOptions(
 ): void {
   if (options === undefined) return;
   checkObject(options, where);
-  const names = isList(known) ? known : Object.keys(known);
   for (const [key, value] of Object.entries(options)) {
-    if (!names.includes(key)) throw unknownOption(key, names, where);
+    const isKnown = isList(known) ? known.includes(key) : Object.hasOwn(known, key);
+    if (!isKnown) throw unknownOption(key, isList(known) ? known : Object.keys(known), where);
     if (value === undefined || isList(known)) continue;
     const expected = known[key]?.(value);
     if (expected !== undefined)
