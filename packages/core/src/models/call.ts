@@ -14,13 +14,11 @@ import type { Model, ModelRequest, ModelResponse } from './model.ts';
  * @throws ModelBehaviorError for answers that cannot be used, RunAbortedError when `request.signal` fires
  * @throws ModelTimeoutError when the time is over
  */
-export async function callModel(model: Model, request: ModelRequest, onEvent?: StreamListener): Promise<ModelResponse> {
-  assertCallForm(model, onEvent === undefined ? 'getResponse' : 'streamResponse');
-  throwIfAborted(request.signal);
+export function callModel(model: Model, request: ModelRequest, onEvent?: StreamListener): Promise<ModelResponse> {
   const { timeoutMs } = request.modelSettings;
   return typeof timeoutMs === 'number'
-    ? await withinTime(timeoutMs, request.signal, (deadline) => attempt(model, request, onEvent, deadline))
-    : await attempt(model, request, onEvent);
+    ? withinTime(timeoutMs, request.signal, (deadline) => attempt(model, request, onEvent, deadline))
+    : attempt(model, request, onEvent);
 }
 
 /**
@@ -33,6 +31,8 @@ async function attempt(
   onEvent: StreamListener | undefined,
   deadline?: Deadline,
 ): Promise<ModelResponse> {
+  assertCallForm(model, onEvent === undefined ? 'getResponse' : 'streamResponse');
+  throwIfAborted(request.signal);
   const sent = deadline === undefined ? request : { ...request, signal: deadline.signal };
   if (onEvent !== undefined)
     return await collectStream(model.streamResponse(sent), onEvent, { signal: request.signal, deadline });
