@@ -73,6 +73,7 @@ export function inputToList(input: string | readonly AgentInputItem[]): AgentInp
  */
 export function dedupeInput(list: readonly AgentInputItem[]): readonly AgentInputItem[] {
   const keys = list.map(identityKey);
+  if (keys.every((key) => key === undefined)) return list;
   /** Of each identity: where it stands, and whose content it has. */
   const places = new Map<string, { position: number; newest: AgentInputItem }>();
   let repeated = false;

@@ -41,11 +41,20 @@ export interface DecidedCall {
 
 /** Who may run what. Decisions on functions belong to an agent; nothing in the other two lists ever answers for a function. */
 export class ApprovalMap {
-  /** Owner, then key of the tool (`approvalKeyOf`). */
-  readonly functions: Map<AnyAgent, Map<string, ApprovalRecord>> = new Map();
-  /** Native and custom tools, and function entries of old snapshots (STATE-146). */
-  readonly named: Map<string, ApprovalRecord> = new Map();
+  // Made when first asked for: in most runs nobody decides anything.
+  #functions: Map<AnyAgent, Map<string, ApprovalRecord>> | undefined;
+  #named: Map<string, ApprovalRecord> | undefined;
   readonly hosted: HostedApproval[] = [];
+
+  /** Owner, then key of the tool (`approvalKeyOf`). */
+  get functions(): Map<AnyAgent, Map<string, ApprovalRecord>> {
+    return (this.#functions ??= new Map());
+  }
+
+  /** Native and custom tools, and function entries of old snapshots (STATE-146). */
+  get named(): Map<string, ApprovalRecord> {
+    return (this.#named ??= new Map());
+  }
 
   /** The record of a function, made if there is none. */
   functionRecord(owner: AnyAgent, key: string): ApprovalRecord {
@@ -58,9 +67,8 @@ export class ApprovalMap {
 
   /** The decision that covers exactly this function call (STATE-161, 164, 165, 168). */
   decisionFor(call: DecidedCall, ledger: InvocationLedger): CallDecision | undefined {
-    const own = this.functions.get(call.owner);
-    // The ordinary case: nobody decided anything.
-    if (call.identity === undefined || (own === undefined && this.named.size === 0)) return undefined;
+    const own = this.#functions?.get(call.owner);
+    if (call.identity === undefined || (own === undefined && this.#named === undefined)) return undefined;
     for (const key of keysOf(call.lookupKey)) {
       const decision =
         decide(own?.get(key), call.identity, ledger, true) ?? decide(this.named.get(key), call.identity, ledger, false);
@@ -99,8 +107,8 @@ export class ApprovalMap {
   /** An independent map with the same decisions. */
   copy(): ApprovalMap {
     const copy = new ApprovalMap();
-    for (const [owner, records] of this.functions) copy.functions.set(owner, copyRecords(records));
-    for (const [key, record] of this.named) copy.named.set(key, copyRecord(record));
+    for (const [owner, records] of this.#functions ?? []) copy.functions.set(owner, copyRecords(records));
+    for (const [key, record] of this.#named ?? []) copy.named.set(key, copyRecord(record));
     for (const { identity, record } of this.hosted) copy.hosted.push({ identity, record: copyRecord(record) });
     return copy;
   }

@@ -51,20 +51,20 @@ interface Row {
 export class InvocationLedger {
   readonly #rows = new Map<string, Row>();
   /** Ids whose stored decisions were made for a call that nobody can name any more. */
-  readonly #unbound: Set<string>;
+  readonly #unbound: Set<string> | undefined;
   #sources: readonly Iterable<unknown>[] = [];
   /** Completed calls of the history by id; made when the first call is planned. */
   #history: ReadonlyMap<string, object> | undefined;
 
-  constructor(entries: Iterable<LedgerEntry> = [], unbound: Iterable<string> = []) {
-    this.#unbound = new Set(unbound);
+  constructor(entries: Iterable<LedgerEntry> = [], unbound?: Iterable<string>) {
+    this.#unbound = unbound && new Set(unbound);
     for (const entry of entries) {
       this.#rows.set(entry.callId, {
         identity: storedIdentity(entry),
         call: undefined,
         executed: entry.executed,
         completed: entry.completed,
-        bound: !this.#unbound.has(entry.callId),
+        bound: !this.#unbound?.has(entry.callId),
       });
     }
   }
@@ -155,7 +155,7 @@ export class InvocationLedger {
 
   /** A decision was made for exactly this call; call `checkBinding` before. */
   bind(identity: CallIdentity): void {
-    this.#unbound.delete(identity.callId);
+    this.#unbound?.delete(identity.callId);
     const row = this.#rows.get(identity.callId);
     if (row === undefined) {
       this.#rows.set(identity.callId, { identity, call: undefined, executed: false, completed: false, bound: true });
@@ -226,7 +226,7 @@ export class InvocationLedger {
         call: identity === undefined ? call : undefined,
         executed: false,
         completed: false,
-        bound: !this.#unbound.has(callId),
+        bound: !this.#unbound?.has(callId),
       });
     } else if (!row.executed && !row.bound) {
       row.identity = identity;
@@ -320,6 +320,7 @@ function completedCalls(lists: readonly Iterable<unknown>[]): ReadonlyMap<string
     }
   }
   const completed = new Map<string, object>();
+  if (outputs.size === 0) return completed;
   for (const { key, callId, wire } of calls) {
     if (!outputs.has(key)) continue;
     const known = completed.get(callId);
