@@ -80,7 +80,7 @@ export class RunSpans {
   readonly #taskUsage = new Counter();
   #agent: { readonly span: Span<'agent'>; readonly agent: AnyAgent; hasInput: boolean } | undefined;
   #turn: Span<'turn'> | undefined;
-  #turnUsage = new Counter();
+  #turnUsage: Counter | undefined;
 
   constructor(
     record: StateRecord,
@@ -117,7 +117,7 @@ export class RunSpans {
 
   /** Runs the whole segment in the scope of its task. */
   task<T>(work: () => Promise<T>): Promise<T> {
-    return this.#run.run(() => (this.#task === undefined ? work() : runInScope(this.#task, work)));
+    return this.#task === undefined ? this.#run.run(work) : runInScope(this.#task, work);
   }
 
   /** Runs one turn under its span; it closes before what the turn decided is stored. */
@@ -130,12 +130,12 @@ export class RunSpans {
     if (!this.#run.taskAndTurnSpans) return await runInScope(owner, work);
     const span = startItem(this.#run.span({ type: 'turn', turn, agentName: agent.name }, owner));
     this.#turn = span;
-    this.#turnUsage = new Counter();
+    const usage = (this.#turnUsage = new Counter());
     this.#setSpan(span);
     try {
       return await runInScope(span, work);
     } finally {
-      writeUsage(span, this.#turnUsage.total);
+      writeUsage(span, usage.total);
       this.#turn = undefined;
       finishItem(span);
       this.#setSpan(owner);
@@ -197,7 +197,7 @@ export class RunSpans {
   countUsage(usage: Usage): void {
     if (!this.#run.recording) return;
     this.#taskUsage.add(usage);
-    this.#turnUsage.add(usage);
+    this.#turnUsage?.add(usage);
   }
 
   /** A model that does not stop when its time is over does not tell it either. */

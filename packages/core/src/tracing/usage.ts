@@ -5,12 +5,12 @@ import type { Span, SpanUsage } from './types.ts';
  * every count is zero says nothing and is not written (TRACE-S6).
  */
 export function writeUsage(span: Span, usage: Required<SpanUsage>): void {
-  if (Object.values(usage).every((count) => count === 0)) return;
+  const { requests, inputTokens, outputTokens, totalTokens, cachedInputTokens, cacheWriteInputTokens } = usage;
+  const tokens = { inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens };
+  if (requests === 0 && totalTokens === 0 && Object.values(tokens).every((count) => count === 0)) return;
   if (span.type === 'task') span.spanData.usage = { ...usage };
-  else if (span.type === 'turn') {
-    const { requests: _, totalTokens: __, ...tokens } = usage;
-    span.spanData.usage = tokens;
-  } else {
+  else if (span.type === 'turn') span.spanData.usage = tokens;
+  else {
     const data = span.spanData as { metadata?: Record<string, unknown> };
     data.metadata = { ...data.metadata, usage: inWireWords(usage) };
   }
