@@ -258,7 +258,7 @@ async function work(pass: Pass, tools: ToolTable, env: RunEnv): Promise<Decided>
   const output = resolveOutput(agent);
   record.withheld = withholdsTurns(agent, env);
   if (env.extended) await tellAtOnce(pass, env);
-  await executeCalls(pass, env);
+  if (pass.calls.length > 0) await executeCalls(pass, env);
   env.control.throwIfAborted();
   const { step, message, by } = await settle(pass, tools, output, env);
   if (env.inputCheck) await env.inputCheck.settled();

@@ -156,7 +156,8 @@ export class Segment {
     await this.#prepare();
     control.throwIfAborted();
     this.#started = true;
-    await control.race(env.options.hooks?.onRunStart?.(env.context as never, this.#record.currentAgent));
+    const told = env.options.hooks?.onRunStart?.(env.context as never, this.#record.currentAgent);
+    if (told) await control.race(told);
     env.emit?.({ type: 'agent_updated_stream_event', newAgent: this.#record.currentAgent });
     if (control.afterTurn) return 'cancelled';
     loop ??= await control.race(import('./loop.ts'));

@@ -34,7 +34,6 @@ import { notFoundText, rejectionText, exceptionText, tellDeveloper } from './tex
  * @throws what the first failing call threw; what its siblings finished stays committed
  */
 export async function executeCalls(pass: Pass, env: RunEnv): Promise<void> {
-  if (pass.calls.length === 0) return;
   if (pass.calls.some(({ tool }) => tool && toolInternals(tool).isEnabled !== true)) await checkEnabled(pass, env);
   const batch = new Batch();
   const places = new Places(env.options.toolExecution?.maxFunctionToolConcurrency);

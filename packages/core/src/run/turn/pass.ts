@@ -139,10 +139,12 @@ export class Pass {
 
   /** Calls that wait, in call order. */
   waiting(): readonly ToolApprovalItem[] {
-    return this.calls.flatMap((call) => {
+    const items: ToolApprovalItem[] = [];
+    for (const call of this.calls) {
       const result = this.results.get(call);
-      return result?.type === 'waiting' ? [result.item] : [];
-    });
+      if (result?.type === 'waiting') items.push(result.item);
+    }
+    return items;
   }
 
   /** A handoff was taken: from now on nothing may take it again. Ignored ones have their outputs before that of the first. */

@@ -16,6 +16,7 @@ import { resolveInstructions } from '../../agent/instructions.ts';
 import { getDefaultModelSettings } from '../../agent/model-defaults.ts';
 import { resolveOutput } from '../../agent/output.ts';
 import { resolvePrompt } from '../../agent/prompt.ts';
+import { isThenable } from '../../base/at-once.ts';
 import { UserError } from '../../base/errors.ts';
 import { checkItemList } from '../../items/check.ts';
 import { dedupeInput } from '../../items/convert.ts';
@@ -59,18 +60,20 @@ export async function prepareCall(record: StateRecord, env: RunEnv): Promise<Pre
     );
     if (told) await told;
   }
-  const enabled = await enabledNow(record, env);
+  let enabled = enabledNow(record, env);
+  if (isThenable(enabled)) enabled = await enabled;
   const text = resolveInstructions(agent, context);
   // Both at once; the first that fails counts.
   const [instructions, prompt] =
     agent.prompt === undefined
       ? [await control.race(text)]
       : await control.race(Promise.all([text, resolvePrompt(agent, context)]));
-  const tools = tableOf(enabled, await handoffsNow(record, env), record, env);
+  let handoffs = handoffsNow(record, env);
+  if (isThenable(handoffs)) handoffs = await handoffs;
+  const tools = tableOf(enabled, handoffs, record, env);
   const output = resolveOutput(agent);
-  const model = await control.race(
-    resolveModel({ runModel: env.options.model, provider: env.options.modelProvider, agent }),
-  );
+  let model = control.race(resolveModel({ runModel: env.options.model, provider: env.options.modelProvider, agent }));
+  if (isThenable(model)) model = await model;
   env.server?.checkModel(model, agent, env);
   const { settings, implicit } = settingsOfTurn(record, env, model, prompt);
   const modelData = { input: turnInput, instructions };

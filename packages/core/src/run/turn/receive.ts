@@ -50,7 +50,7 @@ export async function receive(
     forgetCalls(response, env);
     throw error;
   }
-  trackUse(record, items.flatMap(toolNames));
+  trackUse(record, items);
   return { plan, processed };
 }
 
@@ -62,7 +62,9 @@ function forgetCalls({ output }: ModelResponse, { server, context }: RunEnv): vo
 }
 
 function processedOf({ classified: { items: newItems }, calls, handoffs: handingOff }: Plan): ProcessedResponse {
-  const toolsUsed = newItems.flatMap((item) => (isToolSearch(item) ? ['tool_search'] : toolNames(item)));
+  const toolsUsed = newItems
+    .map((item) => (isToolSearch(item) ? 'tool_search' : toolName(item)))
+    .filter((name) => name !== undefined);
   const functions = calls.flatMap(({ call, tool }) => (tool ? [{ call, tool: descriptor(tool) }] : []));
   const handoffs = handingOff.map(({ call, handoff }) => ({ call, toolName: handoff.toolName }));
   return { newItems, toolsUsed, functions, handoffs, foreign: {} };
@@ -92,10 +94,10 @@ export function llmEnd(response: ModelResponse, record: StateRecord, env: RunEnv
 }
 
 /** One name per call, with its namespace; of the provider's tools the name of their kind. */
-function toolNames(item: RunItem): string[] {
-  if (item.type === 'handoff_call_item') return [item.rawItem.name];
-  if (item.type !== 'tool_call_item' || item.toolName === undefined) return [];
-  return [qualifiedNameOf(item.toolName, (item.rawItem as { namespace?: string | null }).namespace)];
+function toolName(item: RunItem): string | undefined {
+  if (item.type === 'handoff_call_item') return item.rawItem.name;
+  if (item.type !== 'tool_call_item' || item.toolName === undefined) return undefined;
+  return qualifiedNameOf(item.toolName, (item.rawItem as { namespace?: string | null }).namespace);
 }
 
 /** Finding tools is no use of one: a forced choice stays (RUN-408). */
@@ -103,11 +105,14 @@ function isToolSearch({ type }: RunItem): boolean {
   return type === 'tool_search_call_item' || type === 'tool_search_output_item';
 }
 
-function trackUse(record: StateRecord, names: readonly string[]): void {
-  if (names.length === 0) return;
-  const used = record.toolUse.get(record.currentAgent) ?? new Set();
-  for (const name of names) used.add(name);
-  record.toolUse.set(record.currentAgent, used);
+function trackUse({ toolUse, currentAgent }: StateRecord, items: readonly RunItem[]): void {
+  for (const item of items) {
+    const name = toolName(item);
+    if (name === undefined) continue;
+    const used = toolUse.get(currentAgent);
+    if (used) used.add(name);
+    else toolUse.set(currentAgent, new Set([name]));
+  }
 }
 
 function descriptor(tool: NonNullable<Plan['calls'][number]['tool']>): ProcessedResponse['functions'][number]['tool'] {
