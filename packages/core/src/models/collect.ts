@@ -81,7 +81,7 @@ class StreamReader {
     if (this.#abandoned) return;
     this.#onEvent = undefined;
     this.#abandoned = true;
-    void close(this.#stream);
+    void closed(this.#stream);
   }
 
   #take(event: ResponseStreamEvent): Promise<void> | undefined {
@@ -142,11 +142,15 @@ async function close(stream: ModelStream): Promise<void> {
   const over = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, CLOSE_GRACE_MS);
   });
+  await Promise.race([closed(stream), over]);
+  clearTimeout(timer);
+}
+
+/** Never rejects; where nobody waits for it, it leaves no timer. */
+async function closed(stream: ModelStream): Promise<void> {
   try {
-    await Promise.race([stream.return(undefined), over]);
+    await stream.return(undefined);
   } catch {
     getLogger('models').debug('Closing a model stream failed.');
-  } finally {
-    clearTimeout(timer);
   }
 }

@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Agent, configureLogging, getRunErrorState, run, RunState, runStreamed, tool } from '../index.ts';
-import type { RunHooks, RunInput, RunOptions, RunResult, ToolApprovalItem } from '../index.ts';
+import type { Model, RunHooks, RunInput, RunOptions, RunResult, ToolApprovalItem } from '../index.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { ScriptedModel, toolCall } from '../testing/index.ts';
 import { effectTool, idle, kindsOf, PlainSession, rejection, thrown, user } from '../../test/run-kit.ts';
+import { watchTimers } from '../../test/random/timers.ts';
 
 // What random runs found, each by itself.
 
@@ -174,4 +175,21 @@ describe.each(['plain', 'streamed'])('what random callbacks found (%s)', (form) 
     expect(refused).toHaveLength(6);
     expect(refused.every((error) => error instanceof TypeError)).toBe(true);
   });
+});
+
+it('an abort leaves no timer behind, also where the stream of a model never ends [RUN-512, MODEL-106]', async () => {
+  const never = (): Promise<never> => new Promise(() => {});
+  const model = { getResponse: never, streamResponse: () => ({ next: never, return: never }) } as unknown as Model;
+  const timers = watchTimers();
+  try {
+    const { left } = await timers.count(async () => {
+      const stream = runStreamed(new Agent({ name: 'A', model }), 'go');
+      await idle();
+      stream.cancel();
+      await rejection(stream.completed);
+    });
+    expect(left).toBe(0);
+  } finally {
+    timers.restore();
+  }
 });
