@@ -334,6 +334,18 @@ describe('results of calls', () => {
     expect(misplaced(events, stream)).toEqual([]);
   });
 
+  it('of a turn that goes on after a pause are announced when it is done, each once and with its place [RUN-1306, 1311]', async () => {
+    const { agent } = pair(new ScriptedModel([[call('gated', 'c1'), call('fast', 'c2'), call('gated', 'c3')], 'done']));
+    const stream = runStreamed(agent, 'go', { extendedEvents: true });
+    const before = await readAll(stream);
+    const state = stream.toState();
+    for (const item of state.interruptions) state.approve(item);
+    const resumed = runStreamed(agent, state, { extendedEvents: true });
+    const after = await readAll(resumed);
+    expect(misplaced([...before, ...after], resumed)).toEqual([]);
+    expect(positions(after).slice(0, 2)).toEqual(['tool_output c1 6', 'tool_output c3 7']);
+  });
+
   it('of calls to unknown tools stand behind all others [RUN-1311, 514]', async () => {
     const { agent, gate } = pair(new ScriptedModel([[call('nobody', 'c1'), call('slow', 'c2')], 'done']));
     const options = { extendedEvents: true, toolNotFoundBehavior: 'return_error_to_model' } as const;

@@ -130,7 +130,7 @@ bothForms((runForm, form) => {
   describe(`what the provider has already (${form})`, () => {
     it('is not sent: outputs that it made itself, and older forms of what is repeated in the input [RUN-1502, 224]', async () => {
       const made = { type: 'shell_call_output', id: 'so', call_id: 's1', status: 'completed', output: [] };
-      const { agent, model } = desk([exactly(made, call('t', 'c1')), step('r2', 'done')]);
+      const { agent, model } = desk([exactly(call('t', 'c1'), made), step('r2', 'done')]);
       const output = (text: string): AgentInputItem => ({ type: 'function_call_output', call_id: 'c0', output: text });
       await runForm(agent, [user('hi'), call('t', 'c0'), output('old'), output('new')], { conversationId: 'c' });
       expect(requests(model)).toEqual(['u:hi fc:c0 fco:c0 @ - c', 'fco:c1 @ - c']);
