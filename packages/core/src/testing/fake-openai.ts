@@ -12,7 +12,8 @@ import { brokenBody, sse } from './fake/stream.ts';
 import { ApiRefusal } from './fake/types.ts';
 import type { Answer, FakeStep, Fault, RecordedRequest } from './fake/types.ts';
 import { ModelScriptError } from './script-error.ts';
-import { prepareOutput, ScriptIds } from './script.ts';
+import { isObject } from '../base/json.ts';
+import { outputFor, prepareAnswer, ScriptIds } from './script.ts';
 import { delay } from './wait.ts';
 
 export interface FakeOpenAIOptions {
@@ -217,13 +218,15 @@ export class FakeOpenAI {
     while (typeof step === 'function') step = await step(request);
     if (step === undefined) return undefined;
     if (typeof step === 'object' && 'status' in step && !('type' in step)) return step;
-    const items = prepareOutput(
+    const answer = prepareAnswer(
       typeof step === 'string' || Array.isArray(step)
         ? (step as string | ResponseOutputItem[])
         : [step as ResponseOutputItem],
       'A step of the fake service',
       this.#ids,
     );
+    const { input } = (isObject(request.body) ? request.body : {}) as { input?: unknown };
+    const items = outputFor(answer, Array.isArray(input) ? input.filter(isObject) : [], this.#ids);
     return items.map((item) =>
       item.type === 'function_call' && item.id === undefined ? { id: this.#ids.next('fc'), ...item } : item,
     );

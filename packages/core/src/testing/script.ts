@@ -53,6 +53,8 @@ export interface PreparedAnswer extends Omit<StepOptions, 'output' | 'error'> {
   readonly output: readonly ResponseOutputItem[];
   /** Boxed: anything can be thrown. */
   readonly failure?: { readonly error: unknown } | undefined;
+  /** By index in `output`: ids that the script counts. */
+  readonly drawn: readonly (DrawnId | undefined)[];
 }
 
 type CountedId = DrawnId | 'fc' | 'resp';
@@ -76,12 +78,12 @@ export class ScriptIds {
 /** @throws ModelScriptError `invalid_model_step`; `name` is how it calls the step */
 export function prepareStep(step: ModelStep, name: string, ids: ScriptIds): PreparedStep {
   if (typeof step === 'function') return step;
-  if (typeof step === 'string') return { output: prepareOutput(step, name, ids) };
-  if (step instanceof Error) return { output: [], failure: { error: step } };
+  if (typeof step === 'string') return prepareAnswer(step, name, ids);
+  if (step instanceof Error) return { ...nothing, failure: { error: step } };
   if (typeof step !== 'object' || step === null)
     throw invalid(name, 'is not a step: give text, output items, step options, an error or a function');
   if (Array.isArray(step) || 'type' in step)
-    return { output: prepareOutput((Array.isArray(step) ? step : [step]) as ResponseOutputItem[], name, ids) };
+    return prepareAnswer((Array.isArray(step) ? step : [step]) as ResponseOutputItem[], name, ids);
   const options = step as StepOptions;
   checkStepOptions(options, name);
   const { output, error, ...rest } = options;
@@ -89,12 +91,43 @@ export function prepareStep(step: ModelStep, name: string, ids: ScriptIds): Prep
     ...rest,
     ...(rest.usage === undefined ? undefined : { usage: plainCopy(rest.usage, 'usage') }),
     ...(rest.rawUsage === undefined ? undefined : { rawUsage: structuredClone(rest.rawUsage) }),
-    output: output === undefined ? [] : prepareOutput(output, name, ids),
+    ...(output === undefined ? nothing : prepareAnswer(output, name, ids)),
     failure: error === undefined ? undefined : { error },
   };
 }
 
-export function prepareOutput(
+const nothing = { output: [], drawn: [] } as const;
+
+export function prepareAnswer(
+  output: string | readonly ResponseOutputItem[],
+  name: string,
+  ids: ScriptIds,
+): Pick<PreparedAnswer, 'output' | 'drawn'> {
+  const items = typeof output === 'string' ? [text(output)] : output;
+  return { output: prepareOutput(items, name, ids), drawn: items.map(drawnIdOf) };
+}
+
+/** A copy for one answer. A history from elsewhere, of another script perhaps, may have a counted id already: the next free one then. */
+export function outputFor(
+  { output, drawn }: Pick<PreparedAnswer, 'output' | 'drawn'>,
+  input: readonly object[],
+  ids: ScriptIds,
+): ResponseOutputItem[] {
+  const copy = structuredClone(output) as ResponseOutputItem[];
+  if (!drawn.some((kind) => kind !== undefined)) return copy;
+  const known = new Set<unknown>();
+  for (const { id, call_id: callId } of input as readonly { id?: unknown; call_id?: unknown }[])
+    known.add(id).add(callId);
+  drawn.forEach((kind, index) => {
+    const item = copy[index] as { id?: string; call_id?: string } | undefined;
+    const key = kind === 'call' ? 'call_id' : 'id';
+    if (kind === undefined || item === undefined) return;
+    while (known.has(item[key])) item[key] = ids.next(kind);
+  });
+  return copy;
+}
+
+function prepareOutput(
   output: string | readonly ResponseOutputItem[],
   name: string,
   ids: ScriptIds,

@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { RunAbortedError } from '../base/errors.ts';
 import { toUsage } from '../base/usage.ts';
+import type { AgentInputItem } from '../items/items.ts';
 import type { ResponseOutputItem, ResponseStreamEvent } from '../items/wire.ts';
 import { callModel } from '../models/call.ts';
 import type { ModelRequest, ModelResponse } from '../models/model.ts';
@@ -51,6 +52,26 @@ describe('ScriptedModel', () => {
         .map((item) => item.call_id ?? item.id),
     ).toEqual(['msg_1', 'rs_1', 'call_1', 'mine', 'call_2', 'msg_2']);
     expect(outputs[0]?.usage).toEqual(toUsage());
+  });
+
+  it('passes over counted ids that the input has already, so that scripts can follow each other [MODEL-1103]', async () => {
+    const input: AgentInputItem[] = [];
+    const ids: unknown[] = [];
+    for (let script = 0; script < 2; script += 1) {
+      const model = new ScriptedModel([
+        'Hello',
+        [reasoning('Hm.'), toolCall('a')],
+        toolCall('b', {}, { callId: 'mine' }),
+      ]);
+      while (model.remaining > 0) {
+        const { response } = await streamed(model, modelRequest({ input }));
+        input.push(...(response.output as AgentInputItem[]));
+        ids.push(
+          ...(response.output as readonly { id?: string; call_id?: string }[]).map((item) => item.call_id ?? item.id),
+        );
+      }
+    }
+    expect(ids).toEqual(['msg_1', 'rs_1', 'call_1', 'mine', 'msg_2', 'rs_2', 'call_2', 'mine']);
   });
 
   it('fails for a call without a step, and for steps without a call [MODEL-1101] [MODEL#77]', async () => {

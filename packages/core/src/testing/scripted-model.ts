@@ -8,7 +8,7 @@ import { synthesizeStream } from '../models/synthesize.ts';
 import type { Clock } from '../tracing/types.ts';
 import { checkOptions } from '../base/options.ts';
 import { ModelScriptError } from './script-error.ts';
-import { prepareStep, ScriptIds } from './script.ts';
+import { outputFor, prepareStep, ScriptIds } from './script.ts';
 import type { ModelCall, ModelStep, PreparedAnswer, PreparedStep } from './script.ts';
 import { inGenerationSpan, streamInGenerationSpan } from './generation-span.ts';
 import { delay, nextTask } from './wait.ts';
@@ -25,7 +25,8 @@ export interface ScriptedModelOptions {
 type ScriptedStream = AsyncGenerator<ResponseStreamEvent, ResponseMetadata>;
 
 /**
- * Answers calls from a list, one step per call. Disposing is `assertDone`; a call without a step left is
+ * Answers calls from a list, one step per call. Ids that the builders draw are counted over the script, `msg_1`, `call_1`, …;
+ * those that the input has already are passed over, so that several scripts can follow each other on one session. Disposing is `assertDone`; a call without a step left is
  * `unexpected_model_call`.
  * @example
  * ```ts
@@ -98,7 +99,7 @@ export class ScriptedModel implements Model, Disposable {
     const metadata = metadataOf(step, request);
     if (step.events !== undefined)
       return { ...(await collectStream(exactStream(step, request.signal), undefined, request)), ...metadata };
-    return { ...this.#response(step), ...metadata };
+    return { ...this.#response(step, request), ...metadata };
   }
 
   async *#stream(request: ModelRequest): ScriptedStream {
@@ -113,7 +114,7 @@ export class ScriptedModel implements Model, Disposable {
         ...(step.usage === undefined ? undefined : { usage: toUsage(step.usage) }),
       };
     }
-    const response = this.#response(step);
+    const response = this.#response(step, request);
     let count = 0;
     for (const event of synthesizeStream(response, this.#look(step))) {
       if (step.delayMs !== undefined) await nextTask();
@@ -156,10 +157,10 @@ export class ScriptedModel implements Model, Disposable {
     return call;
   }
 
-  #response(step: PreparedAnswer): ModelResponse {
+  #response(step: PreparedAnswer, { input }: ModelRequest): ModelResponse {
     const responseId = step.responseId === null ? undefined : (step.responseId ?? this.#ids.next('resp'));
     return {
-      output: structuredClone(step.output),
+      output: outputFor(step, input, this.#ids),
       usage: toUsage(step.usage ?? this.#options.usage),
       ...(responseId === undefined ? undefined : { responseId }),
     };
