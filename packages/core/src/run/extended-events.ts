@@ -17,7 +17,7 @@ export function announceAtOnce(pass: Pass, env: RunEnv): void {
     const isCertain = before.every((other) => !mayPause(other) || pass.results.has(other));
     if (!isCertain || hasMoreToSay(call) || env.inputCheck?.accepted === false) return;
     const paused = before.filter((other) => pass.results.get(other)?.type === 'paused');
-    pass.told.add(item);
+    (pass.told ??= new Set()).add(item);
     announce([item], first + before.length - paused.length, env);
   };
   /** Outputs of calls to unknown tools stand behind all others. */

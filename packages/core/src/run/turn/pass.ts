@@ -54,7 +54,7 @@ export class Pass {
   /** The run behind a call went on, whatever came of it. */
   reentered = false;
   /** Results that were announced as soon as they were there. */
-  readonly told: Set<RunItem> = new Set();
+  told: Set<RunItem> | undefined;
   /** Sees each new result, where somebody wants to know of it before the others are there. */
   onResult: ((call: PlannedFunctionCall, item: RunItem) => void) | undefined;
 

@@ -42,7 +42,7 @@ export function publish(pass: Pass): Publication {
     announce: (env) => {
       if (env.emit === undefined) return;
       const announced = new Set<RunItem>(processed.newItems);
-      for (const item of pass.told) announced.add(item);
+      for (const item of pass.told ?? []) announced.add(item);
       items.forEach((item, index) => {
         if (!announced.has(item)) announce([item], position + index, env);
       });
@@ -94,7 +94,7 @@ export async function keepFinished(pass: Pass, env: RunEnv): Promise<readonly Ru
   pass.record.sessionItems.push(...kept);
   pass.record.privateResults = undefined;
   outputs.forEach((item, index) => {
-    if (!pass.told.has(item)) announce([item], position + kept.length - outputs.length + index, env);
+    if (pass.told?.has(item) !== true) announce([item], position + kept.length - outputs.length + index, env);
   });
   env.deliverQueued = true;
   try {
