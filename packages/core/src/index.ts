@@ -99,6 +99,7 @@ export { streamEventToJSON } from './run/events.ts';
 export type {
   AgentUpdatedStreamEvent,
   RawResponsesStreamEvent,
+  RunExtendedStreamEvent,
   RunItemEvents,
   RunItemStreamEvent,
   RunItemStreamEventName,

@@ -227,3 +227,19 @@ it('onTurnEnd does not start in a run that was cancelled while its turn was stor
   expect(await rejection(stream.completed)).toBeInstanceOf(RunAbortedError);
   expect([ended, session.kinds]).toEqual([0, 'u fc fco']);
 });
+
+it.each<[string, unknown, RegExp]>([
+  ['those of an agent', { onStart() {} }, /agent\.hooks/],
+  ['a number', 5, /5/],
+])(
+  'hooks of a run that are none are a TypeError before anything starts: %s [RUN#33, RUN-105, 801]',
+  async (_, hooks, message) => {
+    const model = new ScriptedModel(['x']);
+    const a = new Agent({ name: 'A', model });
+    const error = await rejection(run(a, 'go', { hooks } as never));
+    expect(error).toBeInstanceOf(TypeError);
+    expect((error as Error).message).toMatch(message);
+    expect(() => runStreamed(a, 'go', { hooks } as never)).toThrow(TypeError);
+    expect(model.calls).toEqual([]);
+  },
+);
