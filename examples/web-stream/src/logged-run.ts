@@ -64,7 +64,7 @@ export class LoggedRun {
   }
 }
 
-/** Not everything: raw events of the service also hold the agent's instructions and the schemas of its tools. */
+/** Only what the page shows: raw events of the service hold more than anybody there needs. */
 function isForPage(event: RunStreamEvent): boolean {
   switch (event.type) {
     case 'agent_updated_stream_event':

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import { describe, expect, expectTypeOf, test, vi } from 'vitest';
 import {
+  HandoffCallItem,
   HandoffOutputItem,
   InputItem,
   McpApprovalRequestItem,
@@ -14,7 +15,7 @@ import {
 } from './items.ts';
 import { convertedItem, itemsToInput } from './convert.ts';
 import { messageText, outputText } from './read.ts';
-import type { RunItem } from './items.ts';
+import type { AgentInputItem, RunItem } from './items.ts';
 import type { AnyAgent } from '../agent/agent.ts';
 import type { ResponseOutputMessage } from './wire.ts';
 
@@ -35,6 +36,12 @@ const reasoning = { type: 'reasoning', id: 'rs_1', summary: [], created_by: 'ser
 const waiting = { type: 'tool_approval_item', agent, rawItem: call } as unknown as RunItem;
 
 describe('names and ids of calls', () => {
+  test('a call that hands off has them like any call [RUN-1101]', () => {
+    const item = new HandoffCallItem(agent, call);
+    expect([item.toolName, item.callId]).toEqual(['refund', 'call_1']);
+    expect(item.toJSON()).toMatchObject({ tool_name: 'refund', call_id: 'call_1' });
+  });
+
   test('callId is call_id, else id, else undefined [RUN-1101]', () => {
     const id = (raw: object) => new ToolCallItem(agent, raw as never).callId;
     expect([id(call), id({ type: 'web_search_call', id: 'ws_1' }), id({ type: 'program', call_id: null })]).toEqual([
@@ -64,6 +71,22 @@ describe('texts', () => {
     expect(messageText(raw)).toBe('Hello you');
     expect(messageText(new MessageOutputItem(agent, raw))).toBe('Hello you');
     expect([messageText(refusal), messageText(message())]).toEqual(['', '']);
+  });
+
+  test('messageText and outputText take wire objects of input, too [RUN-1108]', () => {
+    const parts = [{ type: 'input_text', text: 'a' }, { type: 'input_image' }, { type: 'input_text', text: 'b' }];
+    const items = [
+      { role: 'user', content: 'Hello' },
+      { type: 'message', role: 'user', content: parts },
+      call,
+      { type: 'item_reference', id: 'msg_1' },
+      { role: 'assistant', content: 'Hi, ' },
+      message('you'),
+      reasoning,
+      new InputItem(agent, { role: 'user', content: 'staged' }, { inputId: '0' }),
+    ] as (AgentInputItem | RunItem)[];
+    expect(items.map((item) => messageText(item))).toEqual(['Hello', 'ab', '', '', 'Hi, ', 'you', '', 'staged']);
+    expect(outputText(items)).toBe('Hi, you');
   });
 
   test('outputText joins the messages and leaves out everything else [RUN-1108]', () => {

@@ -210,6 +210,19 @@ export class HandoffCallItem extends RunItemBase<ResponseFunctionToolCall> {
   constructor(agent: AnyAgent, rawItem: ResponseFunctionToolCall) {
     super(agent, rawItem);
   }
+
+  /** Of the handoff, `transfer_to_billing`. */
+  get toolName(): string {
+    return this.rawItem.name;
+  }
+
+  get callId(): string {
+    return this.rawItem.call_id;
+  }
+
+  override toJSON(): JsonObject {
+    return { ...super.toJSON(), tool_name: this.toolName, call_id: this.callId };
+  }
 }
 
 export class HandoffOutputItem extends RunItemBase<FunctionCallOutput> {

@@ -1,22 +1,30 @@
-import type { MessageOutputItem, RunItem } from './items.ts';
-import type { ResponseOutputMessage } from './wire.ts';
+import type { AgentInputItem, RunItem } from './items.ts';
 
-/** All text parts of one message, joined; `''` when there are none (a refusal is no text). */
-export function messageText(message: MessageOutputItem | ResponseOutputMessage): string {
+/**
+ * The text of one message, an item or a wire object of input or output, its parts joined; `''` when it has none (a refusal is
+ * no text) and for what is no message.
+ * @example const lines = (await session.getItems()).map((item) => messageText(item)).filter((text) => text !== '')
+ */
+export function messageText(message: RunItem | AgentInputItem): string {
   const raw: unknown = 'rawItem' in message ? message.rawItem : message;
-  const content: unknown = (raw as { content?: unknown } | null)?.content;
+  const { type = 'message', content } = raw as { type?: unknown; content?: unknown };
+  if (type !== 'message') return '';
+  if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return '';
   let text = '';
-  for (const part of content as { type?: unknown; text?: unknown }[]) {
-    if (part?.type === 'output_text' && typeof part.text === 'string') text += part.text;
-  }
+  for (const part of content as ({ type?: unknown; text?: unknown } | null)[])
+    if ((part?.type === 'output_text' || part?.type === 'input_text') && typeof part.text === 'string')
+      text += part.text;
   return text;
 }
 
 /** The text of all assistant messages among `items`, joined. */
-export function outputText(items: readonly RunItem[]): string {
+export function outputText(items: readonly (RunItem | AgentInputItem)[]): string {
   let text = '';
-  for (const item of items) if (item.type === 'message_output_item') text += messageText(item);
+  for (const item of items) {
+    const raw: unknown = 'rawItem' in item ? item.rawItem : item;
+    if ((raw as { role?: unknown }).role === 'assistant') text += messageText(item);
+  }
   return text;
 }
 

@@ -17,6 +17,7 @@ import type {
 import type { JsonObject, ResponseStreamEvent } from '../items/wire.ts';
 import type { ToolApprovalItem } from '../state/decisions.ts';
 import type { NextStep } from '../state/next-step.ts';
+import { isObject } from '../base/json.ts';
 import { plainJson } from '../snapshot/plain.ts';
 
 /** Everything a stream gives. Switch on `type`, then on `name`: `event.item` is narrowed by it. */
@@ -116,8 +117,9 @@ export function itemEvent(item: RunItem, position: number, extended: boolean): R
 }
 
 /**
- * JSON-safe form of an event (agents as names), for SSE and WebSockets. It is the whole event: raw ones of the OpenAI API
- * repeat the agent's instructions and tools (`response.created`, `response.completed`), so choose what goes to a browser.
+ * JSON-safe form of an event (agents as names), for SSE and WebSockets, without the instructions and tools that raw events
+ * of the OpenAI API repeat (`response.created`, `response.completed`). The rest is whole, arguments and outputs of tools too:
+ * choose what goes to a browser.
  * @example
  * for await (const event of stream)
  *   if (event.type !== 'raw_response_event' || event.data.type === 'response.output_text.delta')
@@ -126,7 +128,7 @@ export function itemEvent(item: RunItem, position: number, extended: boolean): R
 export function streamEventToJSON(event: RunStreamEvent): JsonObject {
   switch (event.type) {
     case 'raw_response_event':
-      return { type: event.type, data: event.data as unknown as JsonObject };
+      return { type: event.type, data: withoutRequest(event.data) };
     case 'agent_updated_stream_event':
       return { type: event.type, new_agent: { name: event.newAgent.name } };
     case 'run_item_stream_event':
@@ -134,6 +136,15 @@ export function streamEventToJSON(event: RunStreamEvent): JsonObject {
     case 'run_extended_event':
       return { type: event.type, name: event.name, data: extendedData(event) };
   }
+}
+
+/** `response.*` events of a whole response repeat what was asked. */
+function withoutRequest(data: ResponseStreamEvent): JsonObject {
+  const json = data as unknown as JsonObject;
+  const { response } = json;
+  if (!isObject(response) || !('instructions' in response || 'tools' in response)) return json;
+  const { instructions: _, tools: __, ...rest } = response;
+  return { ...json, response: rest };
 }
 
 function extendedData(event: RunExtendedStreamEvent): JsonObject {

@@ -391,6 +391,18 @@ describe('a stream', () => {
     expect(plain.context.usage.totalTokens).toBe(7);
   });
 
+  it('leaves out of raw events as JSON what repeats the request [RUN-1312]', () => {
+    const response = { id: 'resp_1', output: [], instructions: 'SECRET', tools: [{ type: 'function' }], model: 'm' };
+    const data = { type: 'response.completed', sequence_number: 3, response } as unknown as ResponseStreamEvent;
+    expect(streamEventToJSON({ type: 'raw_response_event', data })).toEqual({
+      type: 'raw_response_event',
+      data: { type: 'response.completed', sequence_number: 3, response: { id: 'resp_1', output: [], model: 'm' } },
+    });
+    expect(response.instructions).toBe('SECRET');
+    const delta = { type: 'response.output_text.delta', delta: 'x' } as unknown as ResponseStreamEvent;
+    expect(streamEventToJSON({ type: 'raw_response_event', data: delta })['data']).toBe(delta);
+  });
+
   it('gives events as JSON for browsers: agents by their names, no cycles, and nothing that JSON cannot hold [RUN-1312, RUN-1110]', async () => {
     const odd = tool({ name: 'odd', execute: () => ({ n: 1n, self: new Map([[1, 2]]) }) });
     const model = new ScriptedModel([toolCall('odd', {}, { callId: 'c9' }), toolCall('g', {}, { callId: 'c2' })]);
@@ -398,8 +410,9 @@ describe('a stream', () => {
     const events = await readAll(runStreamed(agent, 'go'));
     const sent = events.map((event) => JSON.parse(JSON.stringify(streamEventToJSON(event))) as Record<string, unknown>);
     expect(sent[0]).toEqual({ type: 'agent_updated_stream_event', new_agent: { name: 'A' } });
-    const raw = events.find((event) => event.type === 'raw_response_event')?.data as ResponseStreamEvent;
-    expect(sent[1]).toEqual({ type: 'raw_response_event', data: JSON.parse(JSON.stringify(raw)) as unknown });
+    const isAdded = ({ type }: ResponseStreamEvent): boolean => type === 'response.output_item.added';
+    const raw = events.findIndex((event) => event.type === 'raw_response_event' && isAdded(event.data));
+    expect(sent[raw]).toEqual(JSON.parse(JSON.stringify(events[raw])));
     expect(sent.filter(({ type }) => type === 'run_item_stream_event').map(({ name }) => name)).toEqual([
       'tool_called',
       'tool_output',
