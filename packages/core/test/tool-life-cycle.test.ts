@@ -133,25 +133,35 @@ describe('one call', () => {
     ]);
   });
 
-  it('ends at the gate when it waits or is rejected: no hook, no body, no facts [TOOL-Y5, TOOL-F37]', async () => {
+  it('ends at the gate when it waits or is rejected: no hook, no body, no facts; a free sibling runs [TOOL-Y5, TOOL-F37]', async () => {
     const { streamed } = await symmetry({
       setUp: ({ log }) => {
         const hooks = loggingHooks(log);
-        const model = new ScriptedModel([[callOf('x', 'waits'), callOf('y', 'rejected')], 'done']);
-        const agent = new Agent({ name: 'A', model, tools: [logging(log, { gated: true })], hooks: hooks.agent });
+        const free = tool({ name: 'free', execute: () => (log.push('free body'), 'ok') });
+        const gated = tool({ name: 'gated', needsApproval: true, execute: () => (log.push('gated body {'), 'ok') });
+        const names = ['free', 'gated'].map((name) => toolCall(name, {}, { callId: name }));
+        const calls = [callOf('x', 'waits'), ...names, callOf('y', 'rejected')];
+        const tools = [logging(log, { gated: true }), free, gated];
+        const agent = new Agent({ name: 'A', model: new ScriptedModel([calls, 'done']), tools, hooks: hooks.agent });
         const onApproval: RunOptions['onApproval'] = (_ctx, item) =>
-          item.callId === 'waits' ? undefined : { type: 'reject', message: 'no' };
+          item.callId === 'rejected' ? { type: 'reject', message: 'no' } : undefined;
         return { agent, input: 'hi', options: { hooks: hooks.run, onApproval } };
       },
     });
-    expect(streamed.log.filter((line) => line.endsWith('{'))).toEqual(['waits policy {', 'rejected policy {']);
+    const begun = streamed.log.filter((line) => line.endsWith('{') && !line.startsWith('free'));
+    expect(begun).toEqual(['waits policy {', 'rejected policy {']);
+    expect(streamed.log).toContain('free body');
     expect(streamed.result?.newItems.map((item) => [item.type, 'callId' in item ? item.callId : undefined])).toEqual([
       ['tool_call_item', 'waits'],
+      ['tool_call_item', 'free'],
+      ['tool_call_item', 'gated'],
       ['tool_call_item', 'rejected'],
       ['tool_approval_item', 'waits'],
+      ['tool_call_output_item', 'free'],
+      ['tool_approval_item', 'gated'],
       ['tool_call_output_item', 'rejected'],
     ]);
-    expect(streamed.result?.interruptions.map((item) => item.callId)).toEqual(['waits']);
+    expect(streamed.result?.interruptions.map((item) => item.callId)).toEqual(['waits', 'gated']);
   });
 
   it.each(['approve', 'reject'] as const)(

@@ -13,7 +13,7 @@ import {
   withSpan,
   withTrace,
 } from '../src/index.ts';
-import type { FunctionTool, RunContext, RunOptions } from '../src/index.ts';
+import type { FunctionTool, RunContext, RunOptions, RunResult } from '../src/index.ts';
 import { configureLogging } from '../src/base/logger.ts';
 import { bothForms } from '../src/testing/forms.ts';
 import { resetDefaults } from '../src/testing/defaults.ts';
@@ -21,6 +21,7 @@ import { InMemoryTraceProcessor, ScriptedModel, toolCall } from '../src/testing/
 import type { ModelStep, TraceNode } from '../src/testing/index.ts';
 import {
   addTraceProcessor,
+  bindTraceContext,
   configureTracing,
   ConsoleTraceProcessor,
   setTraceProcessors,
@@ -126,6 +127,43 @@ bothForms((runForm, form) => {
       const ends = events.filter((event) => event === 'end function');
       expect(ends).toHaveLength(2);
       expect(spanOf('agent').spanData).toMatchObject({ name: 'A', tools: ['slow', 'fast'], outputType: 'str' });
+    });
+
+    it('tracing that is switched off meanwhile makes no span more, and traces no run inside of what is open [TRACE-P10, N17]', async () => {
+      const model = scripted(toolCall('off', {}), 'inner', toolCall('on', {}), 'done');
+      let inner: RunResult | undefined;
+      const off = simpleTool('off', async () => {
+        setTracingDisabled(true);
+        inner = await runForm(new Agent({ name: 'I', model }), 'hi');
+        return 'ok';
+      });
+      const agent = new Agent({ name: 'A', model, tools: [off, simpleTool('on', () => 'ok')] });
+      await runForm(agent, 'hi');
+      expect([inner?.finalOutput, inner?.trace]).toEqual(['inner', undefined]);
+      expect(model.calls.map(({ request }) => request.tracing)).toEqual(['enabled', 'disabled', 'enabled', 'enabled']);
+      expect(events.filter((event) => event.startsWith('start'))).toEqual(
+        ['task', 'agent', 'turn 1', 'generation', 'function'].map((span) => `start ${span}`),
+      );
+      expect([...recorder.traces, ...recorder.spans].filter(isOpen)).toEqual([]);
+    });
+
+    it('what a tool begins later hangs on its call: after a wait, in a timer, in an event, bound [TRACE-C21, C5, C20]', async () => {
+      const late = (name: string) => (): void => createSpan({ type: 'custom', name }).start().finish();
+      const source = new EventTarget();
+      const f = simpleTool('f', async () => {
+        late('at once')();
+        await sleep(1);
+        late('after a wait')();
+        source.addEventListener('x', bindTraceContext(late('in an event')));
+        await new Promise<void>((resolve) => {
+          setTimeout(() => (late('in a timer')(), resolve()), 1);
+        });
+        return 'ok';
+      });
+      const steps = [toolCall('f', {}), (): ModelStep => (source.dispatchEvent(new Event('x')), 'done')] as const;
+      await runForm(new Agent({ name: 'A', model: scripted(...steps), tools: [f] }), 'hi');
+      const inside = ['at once', 'after a wait', 'in a timer', 'in an event'].map((name) => `custom ${name}`).join(' ');
+      expect(trees()[0]).toContain(`function f { ${inside} } }`);
     });
 
     it('pause, approve and go on in this process: one trace, one start, one end [TRACE-T6, T28, N8, N13, R10]', async () => {
@@ -625,8 +663,18 @@ describe('streams', () => {
     await unread.completed;
     const left = runStreamed(new Agent({ name: 'A', model: scripted('hello') }), 'hi');
     for await (const _ of left) break;
-    await left.completed.catch(() => {});
-    expect(recorder.traces).toHaveLength(2);
+    await left.completed;
+    const tools = [simpleTool('f', () => 'ok')];
+    const waited = runStreamed(new Agent({ name: 'A', model: scripted(toolCall('f', {}), 'done'), tools }), 'hi');
+    for await (const event of waited) {
+      if (event.type !== 'run_item_stream_event' || event.name !== 'tool_output') continue;
+      // The run waits for its reader by now.
+      await sleep(5);
+      break;
+    }
+    await waited.completed;
+    expect(spanOf('task').spanData).toHaveProperty('usage.requests', 1);
+    expect(recorder.traces).toHaveLength(3);
     expect([...recorder.traces, ...recorder.spans].filter(isOpen)).toEqual([]);
     expect(getCurrentTrace()).toBeUndefined();
   });
@@ -707,13 +755,18 @@ it('a stream that nobody reads goes on to its end inside withTrace, whose trace 
 
 it('gives every callback the scope of the span it belongs to [TRACE-C5, C6, C10]', async () => {
   const seen: Record<string, string | undefined> = {};
+  let spans: (Span | undefined)[] = [];
   const see = (where: string): void => void (seen[where] = getCurrentSpan()?.type);
   const spied = tool({
     name: 'f',
     parameters: z.object({}),
     needsApproval: () => (see('needsApproval'), false),
     isEnabled: () => (see('isEnabled'), true),
-    execute: (_args, ctx) => (see('execute'), expect(ctx.span).toBe(getCurrentSpan()), 'ok'),
+    execute: (_args, ctx) => {
+      see('execute');
+      spans = [ctx.span, getCurrentSpan()];
+      return 'ok';
+    },
   });
   const agent = new Agent({
     name: 'A',
@@ -737,6 +790,8 @@ it('gives every callback the scope of the span it belongs to [TRACE-C5, C6, C10]
       clearSession: async () => {},
     },
   });
+  expect(spans[0]).toBeDefined();
+  expect(spans[0]).toBe(spans[1]);
   expect(seen).toEqual({
     getItems: 'task',
     isEnabled: 'turn',

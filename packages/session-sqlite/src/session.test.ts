@@ -151,15 +151,46 @@ describe('a session on a file', () => {
   it('takes any text as id [SESS#46, SESS-137]', async () => {
     const path = freshPath();
     const ids = ["it's", '100%*?', 'new\nline', '😀', 'x'.repeat(1000), "Robert'); DROP TABLE students;--"];
-    for (const id of ids) await new SQLiteSession<object>(id, path).addItems([user(id)]);
-    for (const id of ids) {
-      const session = new SQLiteSession<object>(id, path);
-      expect(await session.getItems()).toEqual([user(id)]);
-      expect(await session.popItem()).toEqual(user(id));
+    // Those that the others would mean as patterns, or without their case.
+    ids.push("IT'S", '100 per cent*?', '100%*x', '%', '_');
+    const sessions = ids.map((id) => new SQLiteSession<object>(id, path));
+    for (const session of sessions) await session.addItems([user(session.sessionId), user('last')]);
+    for (const session of sessions) {
+      const id = session.sessionId;
+      expect(await session.getItems()).toEqual([user(id), user('last')]);
+      expect((await session.readHistory(1)).items).toEqual([user('last')]);
+      expect(await session.popItem()).toEqual(user('last'));
+      expect(await session.getItems(5)).toEqual([user(id)]);
+    }
+    for (const session of sessions) {
+      expect(await session.getItems()).toEqual([user(session.sessionId)]);
       await session.clearSession();
     }
     expect(sql(path, 'SELECT count(*) AS n FROM agent_sessions')).toMatchObject([{ n: 0 }]);
   });
+});
+
+it('keeps pages, versions and operations of one id apart from those of ids that it would mean as a pattern [SESS#46, SESS-137]', async () => {
+  const path = freshPath();
+  const [wide, other] = [new SQLiteSession<object>('%', path), new SQLiteSession<object>('a', path)];
+  await other.addItems(users(3));
+  await wide.addItems(users(600));
+  await other.applyHistoryTransaction({
+    operationId: 'op',
+    transaction: { type: 'append_items', items: [user('once')] },
+  });
+  // More than a page.
+  expect(await wide.getItems()).toEqual(users(600));
+  const { version } = await wide.readHistory(0);
+  expect(version).toBe((await wide.readHistory(1)).version);
+  await wide.appendIfVersion(version, [user('next')], { operationId: 'op' });
+  expect(await wide.getItems(1)).toEqual([user('next')]);
+  await wide.clearSession();
+  await other.applyHistoryTransaction({
+    operationId: 'op',
+    transaction: { type: 'append_items', items: [user('once')] },
+  });
+  expect(await other.getItems()).toEqual([...users(3), user('once')]);
 });
 
 describe('options', () => {

@@ -81,6 +81,13 @@ describe('strict form', () => {
     );
   });
 
+  test('keeps an allOf of several entries, each of them strict [TOOL-S9]', () => {
+    const both = [object({ x: str }), object({ y: { allOf: [object({ z: str })] } })];
+    expect(strict(object({ m: { allOf: both } }))).toEqual(
+      closed({ m: { allOf: [closed({ x: str }), closed({ y: closed({ z: str }) })] } }),
+    );
+  });
+
   test.each([
     ['another type', { type: 'string', allOf: [{ type: 'number' }] }],
     [

@@ -91,7 +91,7 @@ describe('a model call that takes too long', () => {
   });
 
   it('is none for a reader who takes longer than the model may [MODEL-843] [MODEL#24]', async () => {
-    const agent = desk(new ScriptedModel([{ output: 'one two three', chunk: 'word', delayMs: 0 }]), 50);
+    const agent = desk(new ScriptedModel([{ output: 'one two three', chunk: 'word', delayMs: 0 }]), 150);
     const stream = runStreamed(agent, 'go');
     let events = 0;
     for await (const event of stream) {
@@ -157,7 +157,7 @@ it('tells a reader who comes after a failure or an end was delivered that there 
   const failed = runStreamed(desk(new ScriptedModel([hangs])), 'go');
   expect(await rejection(readAll(failed))).toBeInstanceOf(ModelTimeoutError);
   expect(await readAll(failed)).toEqual([]);
-  const ended = runStreamed(desk(new ScriptedModel([{ output: 'done', delayMs: 0 }])), 'go');
+  const ended = runStreamed(desk(new ScriptedModel([{ output: 'done', delayMs: 0 }]), 60_000), 'go');
   expect(await readAll(ended)).not.toEqual([]);
   expect(await readAll(ended)).toEqual([]);
 });

@@ -620,6 +620,31 @@ describe('readers', () => {
     expect((await stream.completed).finalOutput).toBe('done');
   });
 
+  it.each(['break', 'throw', 'return'] as const)(
+    'that leave by %s while the run waits for them at a boundary do not hold it up [RUN-1408, RUN-1402, TRACE-T20]',
+    async (way) => {
+      const model = paced(toolCall('t'), 'done');
+      const stream = runStreamed(withTool(model), 'go');
+      const reader = stream.streamEvents();
+      let waited = false;
+      const leave = async (): Promise<void> => {
+        for await (const event of reader) {
+          if (event.type !== 'run_item_stream_event' || event.name !== 'tool_output') continue;
+          await idle(20);
+          waited = model.calls.length === 1;
+          if (way === 'break') break;
+          if (way === 'throw') throw new Error('mine');
+          await reader.return?.();
+        }
+      };
+      await leave().catch(() => undefined);
+      expect(waited).toBe(true);
+      expect((await stream.completed).finalOutput).toBe('done');
+      expect(namesOf(await readAll(stream))).toEqual(['R', 'message_output_created']);
+    },
+    10_000,
+  );
+
   it('refuses a second reader while one is attached, and takes one after it let go; both views read one queue [RUN-1407]', async () => {
     const stream = runStreamed(withTool(paced(toolCall('t'), 'done')), 'go');
     const first = stream.streamEvents();

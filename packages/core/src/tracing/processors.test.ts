@@ -235,8 +235,22 @@ it('is off with OPENAI_AGENTS_DISABLE_TRACING, read at first use; setTracingDisa
   expect(createTrace('t').isNoop).toBe(false);
 });
 
-it('is on in tests and browsers as everywhere, and works without a process [TRACE-P11, P12, IL-115]', () => {
+it('is on in tests and browsers as everywhere [TRACE-P11]', () => {
+  const events: string[] = [];
   vi.stubEnv('NODE_ENV', 'test');
+  vi.stubGlobal('window', globalThis);
+  vi.stubGlobal('document', {});
+  try {
+    addTraceProcessor(listener('a', events));
+    withTrace('t', () => withSpan({ type: 'custom', name: 'x' }, () => {}));
+    expect(createTrace('t').isNoop).toBe(false);
+  } finally {
+    vi.unstubAllGlobals();
+  }
+  expect(events).toHaveLength(4);
+});
+
+it('works without a process [TRACE-P12, IL-115]', () => {
   const { process } = globalThis;
   try {
     Object.defineProperty(globalThis, 'process', { value: undefined, configurable: true, writable: true });

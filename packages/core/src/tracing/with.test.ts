@@ -7,7 +7,7 @@ import { InMemoryTraceProcessor } from '../testing/trace-processor.ts';
 import { createSpan, createTrace } from './create.ts';
 import { addTraceProcessor, setTraceProcessors } from './processors.ts';
 import { configureTracing, setTracingDisabled } from './provider.ts';
-import { getCurrentSpan, getCurrentTrace } from './scope.ts';
+import { bindTraceContext, getCurrentSpan, getCurrentTrace, withTraceContext } from './scope.ts';
 import { withSpan, withTrace } from './with.ts';
 import type { LogRecord } from '../base/logger.ts';
 import type { Span } from './types.ts';
@@ -324,6 +324,44 @@ it('is only the function itself while tracing is off [TRACE-P10]', () => {
   expect(createSpan({ type: 'custom', name: 'x' })).toBe(createSpan({ type: 'custom', name: 'y' }));
   expect(createTrace('t')).toBe(createTrace('u'));
   expect(new Set(lines.map((line) => line.level))).toEqual(new Set(['debug']));
+});
+
+it('makes no-ops from the moment on at which tracing is off, also inside of what is open and under it [TRACE-P10, N17]', () => {
+  const draw = vi.fn<() => string>(() => 'drawn');
+  withTrace('t', (trace) =>
+    withSpan({ type: 'custom', name: 'open' }, (open) => {
+      const bound = bindTraceContext(() => getCurrentSpan(), open);
+      setTracingDisabled(true);
+      lines.length = 0;
+      configureTracing({ ids: { traceId: draw, spanId: draw, groupId: draw } });
+      const secret = { type: 'custom', name: 'x', data: { secret: 'private' } } as const;
+      const spans = [undefined, open, trace].map((parent) => createSpan(secret, parent && { parent }));
+      expect(new Set(spans)).toEqual(new Set([createSpan({ type: 'custom', name: 'y' })]));
+      expect(createTrace('u', { traceId: 'trace_1' })).toBe(createTrace('v'));
+      for (const parent of [open, trace])
+        withSpan(secret, (span) => expect([span.isNoop, getCurrentSpan()?.isNoop]).toEqual([true, true]), { parent });
+      withTraceContext(open, () => expect([getCurrentTrace()?.isNoop, getCurrentSpan()?.isNoop]).toEqual([true, true]));
+      for (const seen of [bound(), bindTraceContext(() => getCurrentSpan(), open)(), getCurrentSpan()])
+        expect(seen?.isNoop).toBe(true);
+      expect(draw).not.toHaveBeenCalled();
+      // A line for each, without what was given.
+      expect(lines.filter(({ level }) => level === 'debug')).toHaveLength(8);
+      expect(JSON.stringify(lines)).not.toContain('private');
+    }),
+  );
+  expect(recorder.spans.map((span) => span.type === 'custom' && span.spanData.name)).toEqual(['open']);
+  expect(recorder.traces).toHaveLength(1);
+});
+
+it('asks no provider of the user while tracing is off [TRACE-P10]', () => {
+  const asked = vi.fn<() => never>(() => {
+    throw new Error('asked');
+  });
+  configureTracing({ provider: { createTrace: asked, createSpan: asked } });
+  setTracingDisabled(true);
+  withTrace('t', (trace) => withSpan({ type: 'custom', name: 'x' }, () => {}, { parent: trace }));
+  expect([createTrace('t').isNoop, createSpan({ type: 'custom', name: 'x' }).isNoop]).toEqual([true, true]);
+  expect(asked).not.toHaveBeenCalled();
 });
 
 it('makes no span and no id without processors, but gives the trace its id [TRACE-P14, TRACE-T16]', () => {

@@ -117,6 +117,19 @@ describe('sessionContract', () => {
     expect(await detected()).toBeDefined();
   });
 
+  it.each([
+    ['without their case', (id: string) => id.toLowerCase()],
+    ['as patterns', (id: string) => id.replace(/^[%*]/, '').replaceAll('_', '-')],
+  ])('detects a store that reads ids %s [SESS#77]', async (_, keyOf) => {
+    const cases = sessionContract(() => {
+      const fixture = brokenFixture(() => ({}));
+      return { open: async (id, options) => Object.assign(await fixture.open(keyOf(id), options), { sessionId: id }) };
+    });
+    const wrong: string[] = [];
+    for (const contractCase of cases) await contractCase.run().catch(() => wrong.push(contractCase.id));
+    expect(wrong).toEqual(['A11', 'A12']);
+  });
+
   it('finds nothing wrong with a session that has no fault', async () => {
     for (const contractCase of sessionContract(() => brokenFixture(() => ({}))))
       await expect(contractCase.run().then(() => contractCase.id)).resolves.toBe(contractCase.id);

@@ -95,23 +95,29 @@ export const basics: readonly SessionCase[] = [
   },
   {
     id: 'A11',
-    title: 'sessions of other ids see nothing',
+    title: 'sessions of other ids see nothing, however alike the ids are',
     async body(scene) {
-      await scene.filled(users(2));
-      const other = await scene.sibling();
-      same(await other.getItems(), [], 'items of the sibling');
-      check((await other.popItem()) === undefined, 'nothing to pop from the sibling');
+      const session = await scene.filled(users(2));
+      for (const id of scene.alike()) {
+        const other = await scene.open(undefined, id);
+        same(await other.getItems(), [], `items of '${id}'`);
+        check((await other.popItem()) === undefined, `nothing to pop from '${id}'`);
+        await other.addItems(users(1, 7));
+      }
+      same(await session.getItems(), users(2), 'items of the session');
     },
   },
   {
     id: 'A12',
-    title: 'clearing one session leaves the other intact',
+    title: 'clearing one session leaves the others intact',
     async body(scene) {
       const session = await scene.filled(users(2));
-      const other = await scene.sibling();
-      await other.addItems(users(1, 7));
+      const others = await Promise.all(scene.alike().map((id) => scene.open(undefined, id)));
+      for (const other of others) await other.addItems(users(1, 7));
+      await others[0]?.clearSession();
+      same(await session.getItems(), users(2), 'items of the session');
       await session.clearSession();
-      same(await other.getItems(), users(1, 7), 'items of the sibling');
+      for (const other of others.slice(1)) same(await other.getItems(), users(1, 7), 'items of another');
     },
   },
   {

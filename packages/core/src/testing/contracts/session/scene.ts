@@ -37,6 +37,12 @@ export class Scene {
     return await this.open(undefined, `${this.id}-sibling`);
   }
 
+  /** Ids that a store could take for the same, or for a pattern that means this one. */
+  alike(): readonly string[] {
+    const { id } = this;
+    return [`%${id}`, `*${id}`, id.replaceAll('-', '_'), id.toUpperCase(), `${id}-sibling`];
+  }
+
   async capable<K extends keyof SessionCapabilities>(
     capability: K,
     session?: Session<object>,
