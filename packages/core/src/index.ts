@@ -70,7 +70,7 @@ export { RunContext, ToolContext } from './state/context.ts';
 
 // runs
 export { run, Runner, runStreamed } from './run/run.ts';
-export type { RunArgs, StreamOption } from './run/run.ts';
+export type { RunArgs, RunnerDefaults, StreamOption } from './run/run.ts';
 export type {
   BlockedMessageArgs,
   CallModelInputFilter,

@@ -135,6 +135,31 @@ describe('a run needs the context of its agent, and no other', () => {
     yes<Eq<typeof stream, RunResultStreaming<unknown, string>>>();
   });
 
+  test('a runner whose defaults have the context', async () => {
+    const runner = new Runner({ context: my, maxTurns: 3 });
+    yes<Eq<Awaited<ReturnType<typeof runner.run<My, string, string>>>, RunResult<My, string>>>();
+    const result = await runner.run(needy, 'hi');
+    yes<Eq<typeof result, RunResult<My, string>>>();
+    void runner.run(needy, 'hi', { context: my, stream: true });
+    runner.runStreamed(needy, 'hi');
+    void runner.run(plain, 'hi');
+    void new Runner({ context: new RunContext(my) }).run(needy, 'hi');
+    const hooks = { onAgentStart: (ctx: RunContext<My>) => void ctx.context.user };
+    void new Runner({ context: my, hooks }).run(needy, 'hi');
+    // @ts-expect-error the hooks need My
+    void new Runner({ context: 1, hooks });
+    // @ts-expect-error the context does not fit
+    void new Runner({ context: 1 }).run(needy, 'hi');
+    const given: My | undefined = Math.random() > 2 ? undefined : my;
+    // @ts-expect-error perhaps there is none
+    void new Runner({ context: given as My | undefined }).run(needy, 'hi');
+    const explicit = new Runner<My>({ context: my });
+    // @ts-expect-error what is written out says nothing of a context
+    void explicit.run(needy, 'hi');
+    void explicit.run(needy, 'hi', { context: my });
+    void (new Runner() satisfies Runner);
+  });
+
   test('agents in lists', () => {
     const list: AnyAgent[] = [needy, counted, plain];
     const team: Agent<My, unknown>[] = [needy, counted, plain];

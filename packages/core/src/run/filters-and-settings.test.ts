@@ -215,6 +215,23 @@ describe('the input filter', () => {
 });
 
 describe('options', () => {
+  it('of a runner may have the context; that of a call wins [RUN-103]', async () => {
+    const seen: unknown[] = [];
+    const agent = new Agent<{ tenant: string }>({
+      name: 'A',
+      model: new ScriptedModel(['one', 'two', 'three']),
+      instructions: (ctx) => {
+        seen.push(ctx.context.tenant);
+        return '';
+      },
+    });
+    const runner = new Runner({ context: { tenant: 'a' } });
+    await runner.run(agent, 'x');
+    await runner.run(agent, 'x', { context: { tenant: 'b' } });
+    await runner.runStreamed(agent, 'x').completed;
+    expect(seen).toEqual(['a', 'b', 'a']);
+  });
+
   it('of a call win over those of the runner; undefined is not given; objects of settings merge per member [RUN-103]', async () => {
     const { agent, model } = scriptedDesk('one', 'two', 'three');
     const seen: unknown[] = [];

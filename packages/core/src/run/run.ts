@@ -1,4 +1,5 @@
 import type { Agent } from '../agent/agent.ts';
+import type { RunContext } from '../state/context.ts';
 import type { RunState } from '../snapshot/run-state.ts';
 import type { RunResult, RunResultStreaming } from './result.ts';
 import type { RunAgentTool } from './env.ts';
@@ -11,10 +12,10 @@ import { settledResult } from './result.ts';
 import { Segment } from './segment.ts';
 import { StreamedRun } from './stream.ts';
 
-/** Options, with a context. Optional if the agent needs none, or the input is a state that brings one. */
-export type RunArgs<C, I, X = unknown> =
+/** Options, with a context. Optional if the agent needs none, or the input is a state that brings one, or `D`, the defaults' own, fits. */
+export type RunArgs<C, I, X = unknown, D = undefined> =
   | [options: RunOptionsWithContext<C> & X]
-  | (undefined extends C
+  | ([D] extends [C]
       ? [options?: RunOptions<C> & X]
       : [I] extends [RunState<C>]
         ? [options?: RunOptions<C> & X]
@@ -47,15 +48,22 @@ export function runStreamed<C, O, I extends RunInput>(
   return streamed(agent, input, resolve({}, options[0], 'runStreamed'));
 }
 
+/** Defaults of a `Runner`. `D`: the context among them. */
+export type RunnerDefaults<C, D> = Omit<RunOptions<C>, 'context'> & {
+  /** For runs that are given none. */
+  context?: D | RunContext<D> | NoInfer<C> | RunContext<NoInfer<C>>;
+};
+
 /**
- * `run` and `runStreamed` with defaults, for agents whose context is (at least) the defaults' `C`.
+ * `run` and `runStreamed` with defaults, for agents whose context is (at least) the defaults' `C`. With a context among
+ * the defaults, agents that it fits are run without another one.
  * @example const runner = new Runner({ maxTurns: 3 }); await runner.run(agent, 'Hi')
  */
-export class Runner<in C = unknown> {
+export class Runner<in C = unknown, D extends C | undefined = undefined> {
   readonly #defaults: object;
 
   /** @throws UserError for wrong options */
-  constructor(defaults: RunOptions<C> = {}) {
+  constructor(defaults: RunnerDefaults<C, D> = {}) {
     checkRunOptions(defaults as unknown as RunOptions<never>, 'Runner');
     this.#defaults = { ...defaults };
   }
@@ -63,7 +71,7 @@ export class Runner<in C = unknown> {
   async run<AC extends C, O, I extends RunInput, S extends boolean = false>(
     agent: Agent<AC, O>,
     input: I,
-    ...options: RunArgs<NoInfer<AC>, I, StreamOption<S>>
+    ...options: RunArgs<NoInfer<AC>, I, StreamOption<S>, D>
   ): Promise<S extends true ? RunResultStreaming<AC, O> : RunResult<AC, O>> {
     return (await dispatch(agent, input, this.#defaults, options[0])) as S extends true
       ? RunResultStreaming<AC, O>
@@ -73,7 +81,7 @@ export class Runner<in C = unknown> {
   runStreamed<AC extends C, O, I extends RunInput>(
     agent: Agent<AC, O>,
     input: I,
-    ...options: RunArgs<NoInfer<AC>, I>
+    ...options: RunArgs<NoInfer<AC>, I, unknown, D>
   ): RunResultStreaming<AC, O> {
     return streamed(agent, input, resolve(this.#defaults, options[0], 'Runner.runStreamed'));
   }
