@@ -1,5 +1,6 @@
 // An output guardrail: plain code looks at an answer before it counts. One with a phone number stops the run; it reaches
-// neither the person, who gets a fixed text, nor the session.
+// neither the person, who gets a fixed text, nor the session. A stream shows its deltas before the verdict: show the text
+// of a run with such guardrails when it is over.
 import { Agent, MemorySession, OutputGuardrailTripwireTriggered, run } from '@agents/core';
 import type { OutputGuardrail } from '@agents/core';
 import { offline } from './example/offline.ts';

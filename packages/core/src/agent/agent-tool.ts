@@ -26,6 +26,7 @@ import { makeAgentTool } from './tool.ts';
 export interface AgentToolOptions<C, O, P> {
   /** Default: the agent's name in snake case. */
   toolName?: string | undefined;
+  /** What the outer model knows of the tool beside its name. Default: empty, so give one. */
   toolDescription?: string | undefined;
   /** Replaces `{ input: string }`; the nested run sees the arguments as structured text and in `ctx.toolInput`. */
   parameters?: P & NeedsJsonSchema<P>;

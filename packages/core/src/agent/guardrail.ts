@@ -28,6 +28,7 @@ export interface InputGuardrail<in C = unknown> {
 }
 
 export interface InputGuardrailArgs<out C = unknown> {
+  /** What the run starts from: with a session its history and what is new. */
   readonly input: string | readonly AgentInputItem[];
   readonly agent: AnyAgent;
   readonly context: RunContext<C>;
@@ -35,7 +36,10 @@ export interface InputGuardrailArgs<out C = unknown> {
   readonly signal: AbortSignal;
 }
 
-/** Checks a final output before it counts. A trip fails the run: `OutputGuardrailTripwireTriggered`. */
+/**
+ * Checks a final output before it counts. A trip fails the run: `OutputGuardrailTripwireTriggered`. The deltas of a stream
+ * come before the verdict: who must not show what is refused shows the text when the run is over.
+ */
 export interface OutputGuardrail<in C = unknown, in O = unknown> {
   name: string;
   execute: (args: OutputGuardrailArgs<C, O>) => MaybePromise<GuardrailFunctionOutput>;
@@ -78,7 +82,10 @@ export interface ToolGuardrailFunctionOutput {
   outputInfo?: unknown;
 }
 
-/** Checks one call of a tool before it runs. */
+/**
+ * Checks one call of a tool before it runs, after a person has approved it, and before its arguments are validated:
+ * `context.toolArguments` is the model's text. What it throws fails the run.
+ */
 export interface ToolInputGuardrail<in C = unknown> {
   name: string;
   execute: (args: {

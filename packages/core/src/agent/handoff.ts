@@ -52,9 +52,9 @@ export interface HandoffOptions<C, P = undefined> {
   /** Default `transfer_to_` + the agent's name, lower case. */
   toolNameOverride?: string | undefined;
   toolDescriptionOverride?: string | undefined;
-  /** Default: the run's `handoffInputFilter`. */
+  /** Default: the run's `handoffInputFilter`. Any filter wins over nesting: `nestHandoffHistory` is then not looked at. */
   inputFilter?: HandoffInputFilter<C> | undefined;
-  /** Default: the run's `nestHandoffHistory`. */
+  /** Give the next agent a summary in place of the conversation. Default: the run's `nestHandoffHistory`. Not beside a filter: compose the filter `nestHandoffHistory()` with it. */
   nestHandoffHistory?: boolean | undefined;
   /** Asked each turn. Default `true`. */
   isEnabled?: IsEnabled<C> | undefined;

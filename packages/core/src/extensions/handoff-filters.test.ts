@@ -297,9 +297,9 @@ describe('composeHandoffFilters', () => {
 describe('what a filter returns', () => {
   const given = data({ inputHistory: 'q', preHandoffItems: [message('p')], newItems: transfer });
 
-  it('changes what it names, and nothing else: context and strange members are ignored [TOOL-HO20]', () => {
+  it('changes what it names, and nothing else: context is ignored [TOOL-HO20]', () => {
     expect(mergePatch(given, {}, 'it')).toEqual(given);
-    const merged = mergePatch(given, { newItems: [], inputHistory: undefined, context: 1, other: 2 }, 'it');
+    const merged = mergePatch(given, { newItems: [], inputHistory: undefined, context: 1 }, 'it');
     expect(merged).toEqual({ ...given, newItems: [] });
     expect(mergePatch(given, { ...given, inputItems: [] }, 'it')).toEqual({ ...given, inputItems: [] });
     expect(mergePatch(given, { inputHistory: '' }, 'it').inputHistory).toBe('');
@@ -315,6 +315,7 @@ describe('what a filter returns', () => {
     [{ inputItems: [{ role: 'user', content: 'x' }] }, 'As `inputItems`, it returned an object as item 0'],
     // oxlint-disable-next-line no-sparse-arrays -- a hole is what is tested
     [{ preHandoffItems: [,] }, 'As `preHandoffItems`, it returned undefined as item 0'],
+    [{ input: [] }, "What it returns has the unknown member 'input'"],
     [{ inputHistory: 5 }, 'As `inputHistory`, it returned 5'],
     [{ inputHistory: ['x'] }, 'As `inputHistory`, it returned a string as item 0'],
   ])('must be a patch: %j is none [TOOL-HO21]', (patch, text) => {

@@ -196,6 +196,7 @@ bothForms((runForm, form) => {
       ['`newItems` that are none', { newItems: 'x' }, /`newItems`.* a string/],
       ['`newItems` of wire objects', { newItems: [user('x')] }, /`newItems`.*item 0/],
       ['`preHandoffItems` with a hole', { preHandoffItems: Array(1) }, /`preHandoffItems`/],
+      ['an unknown member', { input: [] }, /unknown member 'input'/],
       ['`inputItems` that are null', { inputItems: null }, /`inputItems`.* null/],
       ['an `inputHistory` of texts', { inputHistory: ['x'] }, /`inputHistory`.*item 0/],
       ['an `inputHistory` that cannot be stored', { inputHistory: [{ role: 'user', content: 1n }] }, /stored/],

@@ -8,16 +8,21 @@ import { checkItemList } from '../items/check.ts';
 import { RunItemBase } from '../items/items.ts';
 
 /**
- * What a filter of a handoff returned, laid over what it saw: members that are absent or `undefined` stay, `context` and
- * unknown ones are ignored (TOOL-HO20). Nothing is copied.
+ * What a filter of a handoff returned, laid over what it saw: members that are absent or `undefined` stay, `context` is
+ * ignored (TOOL-HO20). Nothing is copied.
  *
  * @param where whose filter it is, for messages: `the input filter of handoff transfer_to_billing`
- * @throws UserError when it is no plain object, or a member of it is of the wrong kind (TOOL-HO21)
+ * @throws UserError when it is no plain object, or a member of it is unknown or of the wrong kind (TOOL-HO21)
  */
 export function mergePatch<C>(data: HandoffInputData<C>, patch: unknown, where: string): HandoffInputData<C> {
   if (!isPlainObject(patch) || Array.isArray(patch))
     throw new UserError(
       `What ${where} returns must be a plain object with what to change ({} for nothing), not ${kindOf(patch)}.`,
+    );
+  const unknown = Object.keys(patch).find((key) => !members.includes(key));
+  if (unknown !== undefined)
+    throw new UserError(
+      `What ${where} returns has the unknown member '${unknown}'. What can be changed is inputHistory, preHandoffItems, newItems and inputItems.`,
     );
   const { inputHistory, preHandoffItems, newItems, inputItems } = patch;
   if (inputHistory !== undefined && typeof inputHistory !== 'string')
@@ -30,6 +35,15 @@ export function mergePatch<C>(data: HandoffInputData<C>, patch: unknown, where: 
     context: data.context,
   };
 }
+
+/** Of what a filter gets, which is a patch too. */
+const members: readonly string[] = [
+  'inputHistory',
+  'preHandoffItems',
+  'newItems',
+  'inputItems',
+  'context',
+] satisfies (keyof HandoffInputData)[];
 
 /** Says in a patch which of its input came from run items unchanged: the loop must not list these twice (TOOL-HO36). */
 export function withForwarded<P extends object>(patch: P, forwarded: readonly ForwardedItem[]): P {

@@ -20,7 +20,7 @@ import { publicResults, publicView, readOnly } from '../state/public-view.ts';
 
 /** What all results share; also the type of a helper that takes any result. */
 export interface RunResultBase<out C = unknown, out O = unknown> {
-  /** What the segment started from; with a session the history plus the new input. */
+  /** What the segment started from; with a session the history plus the new input. Handoffs rewrite it where they nest or filter. */
   readonly input: string | readonly AgentInputItem[];
   /** Every item of the run in order, earlier segments included. */
   readonly newItems: readonly RunItem[];
@@ -44,8 +44,9 @@ export interface RunResultBase<out C = unknown, out O = unknown> {
   readonly agentToolInvocation: AgentToolInvocation | undefined;
   readonly trace: Trace | undefined;
   /**
-   * A replay list: input, then all items once. Mode `normalized` is what the last agent saw where history was rewritten.
-   * Default `preserve_all`. A new array each time.
+   * A replay list: input, then all items once. Where a handoff's filter or nesting has rewritten the history, the input has
+   * its summary and the items are still there in full: take the mode `normalized` then, what the next call would see. Of a
+   * paused run its calls have no outputs yet: run its state, not this list. Default `preserve_all`. A new array each time.
    */
   toInputList(options?: { mode?: 'preserve_all' | 'normalized' }): AgentInputItem[];
   /** An independent state to write down, decide on and run. A new one each time: keep it in a variable. */

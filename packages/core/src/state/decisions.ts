@@ -75,7 +75,7 @@ export interface ApprovalItemInternals {
   readonly allowBareNameAlias: boolean;
 }
 
-/** A call that waits for a decision: in `result.interruptions`, in `newItems`, never in model input or sessions. */
+/** A call that waits for a decision: in `result.interruptions`, in `newItems` of its own run (one that waits inside an agent tool is in none of the outer run's, and has no event there), never in model input or sessions. */
 export class ToolApprovalItem extends RunItemBase<ToolCallWire | McpApprovalRequest> {
   static {
     brand(this, 'ToolApprovalItem');
