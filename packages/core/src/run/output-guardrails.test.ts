@@ -19,7 +19,17 @@ import { bothForms } from '../testing/forms.ts';
 import { InMemoryTraceProcessor, reasoning, ScriptedModel, text, toolCall } from '../testing/index.ts';
 import type { ModelStep } from '../testing/index.ts';
 import { setTraceProcessors } from '../tracing.ts';
-import { effectTool, kindsOf, logged, namesOf, PlainSession, readAll, rejection, user } from '../../test/run-kit.ts';
+import {
+  effectTool,
+  idle,
+  kindsOf,
+  logged,
+  namesOf,
+  PlainSession,
+  readAll,
+  rejection,
+  user,
+} from '../../test/run-kit.ts';
 import { symmetry } from '../../test/symmetry.ts';
 
 afterEach(() => resetDefaults());
@@ -461,6 +471,29 @@ describe('what a stream shows of a blocked tool output', () => {
         // The trip.
       }
       expect(names).toEqual(trips ? ['agent A'] : ['agent A', 'tool_output']);
+    },
+  );
+
+  it.each([false, true])(
+    'a fresh turn that a tool ends: item events before the verdict, end hooks before them, the session behind it (trips: %s) [RUN-401, RUN-911, RUN-609]',
+    async (trips) => {
+      const log: string[] = [];
+      const session = new PlainSession();
+      const execute = async (): Promise<{ tripwireTriggered: boolean }> => {
+        await idle();
+        log.push(`judged, stored: ${session.kinds}`);
+        return { tripwireTriggered: trips };
+      };
+      const agent = desk([call()], { guardrails: [{ name: 'o', execute }], behavior: 'stop_on_first_tool' });
+      const hooks = { onAgentEnd: () => void log.push('onAgentEnd') };
+      const stream = runStreamed(agent, 'Hi', { session, hooks });
+      const read = async (): Promise<void> => {
+        for await (const event of stream) log.push(...namesOf([event]));
+      };
+      await read().catch(() => undefined);
+      expect(stream.error instanceof OutputGuardrailTripwireTriggered).toBe(trips);
+      expect(log).toEqual(['agent A', 'R', 'tool_called', 'onAgentEnd', 'tool_output', 'judged, stored: u']);
+      expect([stream.status, session.kinds]).toEqual([trips ? 'failed' : 'completed', 'u fc fco']);
     },
   );
 
