@@ -107,7 +107,9 @@ const faultAt = (site: SiteName, kind: Kind, nth: number): Fault => ({ site, kin
 function faultOf(random: Random, site: SiteName): Fault {
   const kinds = kindsOf(site);
   const kind = kinds[random(kinds.length)] as Kind;
-  return { site, kind, nth: pick(random, 0, 0, 0, 1, 2), variant: random(64) };
+  const nth = pick(random, 0, 0, 0, 1, 2);
+  // A run meets its limit once.
+  return { site, kind, nth: site === 'errorHandlers.maxTurns' ? 0 : nth, variant: random(64) };
 }
 
 function turnsOf(prefix: string, random: Random, length: number, faults: readonly Fault[]): Turn[] {
