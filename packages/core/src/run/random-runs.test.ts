@@ -12,7 +12,7 @@ import type { Weather } from '../../test/random/script.ts';
 beforeEach(() => configureLogging({ level: 'silent' }));
 afterEach(() => resetDefaults());
 
-const { AGENTS_SEED: only, AGENTS_SEEDS: count = '350', AGENTS_FIRST_SEED: first = '1' } = process.env;
+const { AGENTS_SEED: only, AGENTS_SEEDS: count = '200', AGENTS_FIRST_SEED: first = '1' } = process.env;
 const seeds =
   only === undefined ? Array.from({ length: Number(count) }, (_, index) => Number(first) + index) : [Number(only)];
 
