@@ -11,7 +11,7 @@ import { runSeeds } from '../../test/callbacks/runs.ts';
 beforeEach(() => configureLogging({ level: 'silent' }));
 afterEach(() => resetDefaults());
 
-const { AGENTS_SEED: only, AGENTS_SEEDS: count = '60', AGENTS_FIRST_SEED: first = '1' } = process.env;
+const { AGENTS_SEED: only, AGENTS_SEEDS: count = '40', AGENTS_FIRST_SEED: first = '1' } = process.env;
 const seeds =
   only === undefined ? Array.from({ length: Number(count) }, (_, index) => Number(first) + index) : [Number(only)];
 

@@ -19,7 +19,7 @@ import type { run } from './run.ts';
 beforeEach(() => void logged({ level: 'silent' }));
 afterEach(() => resetDefaults());
 
-const { AGENTS_SEED: only, AGENTS_SEEDS: count = '120' } = process.env;
+const { AGENTS_SEED: only, AGENTS_SEEDS: count = '80' } = process.env;
 const seeds = only === undefined ? Array.from({ length: Number(count) }, (_, index) => index + 1) : [Number(only)];
 
 const filters: readonly (HandoffInputFilter | undefined)[] = [
