@@ -124,7 +124,7 @@ bothForms((runForm, form) => {
       expect(seen.own.calls[0]?.request.modelSettings).toMatchObject({ temperature: 0.5, topP: 0.1 });
     });
 
-    it('inherits neither hooks nor session, error handlers and turns; its hooks are those of `run` [TOOL-AT7, 17, 34, AC88]', async () => {
+    it('inherits neither hooks nor session, error handlers and turns; its hooks are those of `run` [TOOL-AT7, AT17, AT34, AC88]', async () => {
       const log: string[] = [];
       const hooks = (who: string) => ({
         onRunStart: () => void log.push(`${who} start`),
