@@ -5,6 +5,7 @@ import type {
   ToolInputGuardrail,
   ToolOutputGuardrail,
 } from '../../agent/guardrail.ts';
+import type { MaybePromise } from '../../agent/tool.ts';
 import type { ToolContext } from '../../state/context.ts';
 import { checkToolVerdict } from '../../agent/guardrail.ts';
 import { ToolInputGuardrailTripwireTriggered, ToolOutputGuardrailTripwireTriggered } from '../../base/errors.ts';
@@ -31,15 +32,9 @@ export async function guardInput(
   call: GuardedCall,
   results: ToolGuardrailResult[],
 ): Promise<ToolVerdict> {
-  for (const guardrail of guardrails) {
-    const result = resultOf(guardrail.name, await guardrail.execute(call));
-    const { behavior } = result.output;
-    if (behavior.type === 'raise_exception')
-      throw new ToolInputGuardrailTripwireTriggered(stopped('input', guardrail.name, call), result);
-    results.push(result);
-    if (behavior.type === 'reject_content') return { rejected: true, message: behavior.message };
-  }
-  return passes;
+  return await ask(guardrails, call, results, (name, result) => {
+    return new ToolInputGuardrailTripwireTriggered(stopped('input', name, call), result);
+  });
 }
 
 /** Asks the output guardrails about what the tool gave (TOOL-G3). Parameters and errors as `guardInput`. */
@@ -48,11 +43,21 @@ export async function guardOutput(
   call: GuardedCall & { readonly output: unknown },
   results: ToolGuardrailResult[],
 ): Promise<ToolVerdict> {
+  return await ask(guardrails, call, results, (name, result) => {
+    return new ToolOutputGuardrailTripwireTriggered(stopped('output', name, call), result);
+  });
+}
+
+async function ask<A>(
+  guardrails: readonly { readonly name: string; execute(args: A): MaybePromise<ToolGuardrailFunctionOutput> }[],
+  args: A,
+  results: ToolGuardrailResult[],
+  tripwire: (name: string, result: ToolGuardrailResult) => Error,
+): Promise<ToolVerdict> {
   for (const guardrail of guardrails) {
-    const result = resultOf(guardrail.name, await guardrail.execute(call));
+    const result = resultOf(guardrail.name, await guardrail.execute(args));
     const { behavior } = result.output;
-    if (behavior.type === 'raise_exception')
-      throw new ToolOutputGuardrailTripwireTriggered(stopped('output', guardrail.name, call), result);
+    if (behavior.type === 'raise_exception') throw tripwire(guardrail.name, result);
     results.push(result);
     if (behavior.type === 'reject_content') return { rejected: true, message: behavior.message };
   }
