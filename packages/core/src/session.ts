@@ -26,3 +26,16 @@ export {
 export type { SessionErrorDetails } from './sessions/errors.ts';
 export { decodeItem, encodeItem } from './sessions/codec.ts';
 export { MemorySession } from './sessions/memory.ts';
+export { StoredSession, sessionOptionChecks } from './sessions/stored-session.ts';
+export type { StoredSessionSetup } from './sessions/stored-session.ts';
+export { matchSuffix, operationMismatch, suffixMismatch, versionConflict } from './sessions/history-backend.ts';
+export type {
+  HistoryBackend,
+  HistoryOperationKey,
+  HistoryWrite,
+  StoredHistory,
+  StoredRecord,
+} from './sessions/history-backend.ts';
+export { checkOptions, kinds } from './base/options.ts';
+export type { Check } from './base/options.ts';
+export { checkStoreName } from './sessions/settings.ts';

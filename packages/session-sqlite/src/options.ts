@@ -21,7 +21,7 @@ export interface SQLiteOptions {
   synchronous?: 'FULL' | 'NORMAL' | undefined;
 }
 
-export interface SQLiteSessionOptions extends SQLiteOptions, SessionOptions {
+export interface SQLiteSessionOptions extends SQLiteOptions, Omit<SessionOptions, 'operationTimeoutMs'> {
   /** Default `agent_sessions`. */
   sessionsTable?: string | undefined;
   /** Default `agent_messages`. */

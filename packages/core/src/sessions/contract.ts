@@ -131,6 +131,8 @@ export interface ManagedSession<T extends object = AgentInputItem>
 /** Options of every backend of ours. */
 export interface SessionOptions {
   sessionSettings?: SessionSettings | undefined;
+  /** Bounds every call; a mutation that ran out has an unknown outcome. Default 30 000. */
+  operationTimeoutMs?: number | undefined;
   /** What reads do with records that cannot be decoded. Default `skip`, with one warning. */
   corruptItems?: 'skip' | 'throw' | undefined;
   onCorruptItem?: ((info: { sessionId: string; position: number; reason: string }) => void) | undefined;

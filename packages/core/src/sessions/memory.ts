@@ -1,24 +1,17 @@
-/// <reference lib="esnext.disposable" />
-import { UserError } from '../base/errors.ts';
 import { randomHex } from '../base/ids.ts';
 import { checkOptions, kinds } from '../base/options.ts';
 import type { AgentInputItem } from '../items/items.ts';
-import { decodeItem, encodeItems } from './codec.ts';
-import type { HistoryOperation, ManagedSession, SessionSettings } from './contract.ts';
-import { SessionClosedError, SessionVersionConflictError } from './errors.ts';
-import { changeDigest, checkBatch, checkOperation, checkWriteOptions, sameSuffix } from './operations.ts';
-import type { HistoryChange } from './operations.ts';
-import { checkSessionId, checkSessionSettings, resolveLimit } from './settings.ts';
+import { encodeItems } from './codec.ts';
+import type { SessionSettings } from './contract.ts';
+import { matchSuffix, operationMismatch, suffixMismatch, versionConflict } from './history-backend.ts';
+import type { HistoryBackend, HistoryWrite, StoredHistory, StoredRecord } from './history-backend.ts';
+import { StoredSession } from './stored-session.ts';
 
 /** Operations are remembered this long, and the last ones in any case (SESS-034). */
 const REMEMBER_MS = 24 * 60 * 60 * 1000;
 const REMEMBER_LAST = 64;
 
-interface Remembered {
-  readonly digest: string;
-  readonly version: string;
-  readonly at: number;
-}
+const encoding = { ascii: false };
 
 /**
  * Keeps items in this object. Default id: random. Items are checked and copied as a database would, so that what works
@@ -31,163 +24,82 @@ interface Remembered {
  * await run(agent, 'My name is Ada.', { session });
  * await run(agent, 'What is my name?', { session });
  */
-export class MemorySession<T extends object = AgentInputItem> implements ManagedSession<T> {
-  readonly sessionId: string;
-  readonly sessionSettings: SessionSettings | undefined;
-  /** Each item as its JSON text: a copy that nobody can change. */
-  #texts: string[];
-  #version = 0;
-  #closed = false;
-  readonly #operations = new Map<string, Remembered>();
-
+export class MemorySession<T extends object = AgentInputItem> extends StoredSession<T> {
   constructor(
     sessionId?: string,
     options?: { items?: readonly NoInfer<T>[] | undefined; sessionSettings?: SessionSettings | undefined },
   ) {
     checkOptions(options, { items: kinds.array, sessionSettings: kinds.object }, 'MemorySession');
-    checkSessionSettings(options?.sessionSettings, "'sessionSettings' of MemorySession");
-    this.sessionId = sessionId ?? randomUuid();
-    checkSessionId(this.sessionId);
-    this.sessionSettings = options?.sessionSettings;
-    this.#texts = this.#encode(options?.items ?? []);
+    const { items = [], ...rest } = options ?? {};
+    super(sessionId ?? randomUuid(), (id) => new MemoryHistory(id, encodeItems(items, id, encoding)), {
+      name: 'MemorySession',
+      options: rest,
+      encoding,
+    });
+  }
+}
+
+/** The reference of what a backend does. */
+class MemoryHistory implements HistoryBackend {
+  readonly #sessionId: string;
+  /** Each item as its JSON text: a copy that nobody can change. */
+  #texts: string[];
+  #version = 0;
+  readonly #operations = new Map<string, { readonly digest: string; readonly version: string; readonly at: number }>();
+
+  constructor(sessionId: string, texts: string[]) {
+    this.#sessionId = sessionId;
+    this.#texts = texts;
   }
 
-  get closed(): boolean {
-    return this.#closed;
+  read(count: number | undefined): StoredHistory {
+    const from = count === undefined ? 0 : Math.max(0, this.#texts.length - count);
+    const records = this.#texts.slice(from).map((text, index) => ({ text, position: from + index }));
+    return { records, version: String(this.#version) };
   }
 
-  async getSessionId(): Promise<string> {
-    return this.sessionId;
+  write(change: HistoryWrite): string {
+    const { operation, ifVersion, texts } = change;
+    const known = operation && this.#operations.get(operation.id);
+    if (known !== undefined) {
+      if (known.digest !== operation?.digest) throw operationMismatch();
+      return known.version;
+    }
+    if (ifVersion !== undefined && ifVersion !== String(this.#version))
+      throw versionConflict(this.#sessionId, ifVersion, String(this.#version));
+    if (change.type === 'replace') this.#texts = [...texts];
+    else if (change.type === 'replace_suffix') this.#replaceSuffix(change.expected, texts);
+    // One by one: a batch may have more items than a call may have arguments.
+    else for (const text of texts) this.#texts.push(text);
+    if (change.type !== 'append' || texts.length > 0) this.#version++;
+    const version = String(this.#version);
+    if (operation) this.#operations.set(operation.id, { digest: operation.digest, version, at: Date.now() });
+    this.#forget();
+    return version;
   }
 
-  async getItems(limit?: number): Promise<T[]> {
-    this.#checkOpen();
-    return this.#newest(resolveLimit(limit, this.sessionSettings)).map((text) => decodeItem<T>(text) as T);
-  }
-
-  async addItems(items: readonly T[]): Promise<void> {
-    this.#checkOpen();
-    this.#append(this.#encode(checkBatch(items, 'addItems()')));
-  }
-
-  async popItem(): Promise<T | undefined> {
-    this.#checkOpen();
+  pop(): StoredRecord | undefined {
     const text = this.#texts.pop();
     if (text === undefined) return undefined;
     this.#version++;
-    return decodeItem<T>(text);
+    return { text, position: this.#texts.length };
   }
 
-  async clearSession(): Promise<void> {
-    this.#checkOpen();
+  clear(): void {
     this.#texts = [];
     this.#version++;
     this.#operations.clear();
   }
 
-  async applyHistoryTransaction(operation: HistoryOperation<T>): Promise<void> {
-    this.#checkOpen();
-    const { operationId, transaction, digest } = checkOperation(operation);
-    if (transaction.type === 'append_items') {
-      const texts = this.#encode(transaction.items);
-      this.#once(operationId, digest ?? changeDigest(transaction), () => this.#append(texts));
-      return;
-    }
-    const expected = this.#encode(transaction.expectedSuffix);
-    const replacement = this.#encode(transaction.replacement);
-    this.#once(operationId, digest ?? changeDigest(transaction), () => {
-      const tail = expected.length === 0 ? [] : this.#texts.slice(-expected.length);
-      if (!sameSuffix(tail, expected)) throw suffixMismatch();
-      this.#texts.splice(this.#texts.length - expected.length, expected.length, ...replacement);
-      this.#version++;
-    });
-  }
-
-  async readHistory(limit?: number): Promise<{ items: T[]; version: string }> {
-    const items = await this.getItems(limit);
-    return { items, version: String(this.#version) };
-  }
-
-  async appendIfVersion(version: string, items: readonly T[], options?: { operationId?: string }): Promise<string> {
-    this.#checkOpen();
-    checkWriteOptions(options, ['operationId'], 'appendIfVersion()');
-    const texts = this.#encode(checkBatch(items, 'appendIfVersion()'));
-    return this.#versioned({ type: 'append_items', items }, version, options?.operationId, () => this.#append(texts));
-  }
-
-  async replaceHistory(items: readonly T[], options?: { ifVersion?: string; operationId?: string }): Promise<string> {
-    this.#checkOpen();
-    checkWriteOptions(options, ['ifVersion', 'operationId'], 'replaceHistory()');
-    const texts = this.#encode(checkBatch(items, 'replaceHistory()'));
-    return this.#versioned({ type: 'replace_history', items }, options?.ifVersion, options?.operationId, () => {
-      this.#texts = texts;
-      this.#version++;
-    });
-  }
-
-  async ping(): Promise<boolean> {
-    this.#checkOpen();
-    return true;
-  }
-
   /** Forgets nothing, but nothing can be read or written any more. */
-  async close(): Promise<void> {
-    this.#closed = true;
-  }
+  close(): void {}
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
-  }
-
-  #newest(limit: number | undefined): readonly string[] {
-    if (limit === undefined) return this.#texts;
-    return limit === 0 ? [] : this.#texts.slice(-limit);
-  }
-
-  #append(texts: readonly string[]): void {
-    if (texts.length === 0) return;
-    // One by one: a batch may have more items than a call may have arguments.
+  #replaceSuffix(expected: readonly string[], texts: readonly string[]): void {
+    const from = Math.max(0, this.#texts.length - expected.length);
+    const tail = this.#texts.slice(from).map((text, index) => ({ text, position: from + index }));
+    if (matchSuffix(tail, expected)?.length !== expected.length) throw suffixMismatch();
+    this.#texts.length = from;
     for (const text of texts) this.#texts.push(text);
-    this.#version++;
-  }
-
-  #versioned(
-    change: HistoryChange,
-    expected: string | undefined,
-    operationId: string | undefined,
-    apply: () => void,
-  ): string {
-    const write = (): void => {
-      const actual = String(this.#version);
-      if (expected !== undefined && expected !== actual) {
-        throw new SessionVersionConflictError(
-          'The history was changed since it was read; nothing was written. Read it again.',
-          {
-            sessionId: this.sessionId,
-            expected,
-            actual,
-          },
-        );
-      }
-      apply();
-    };
-    if (operationId !== undefined) return this.#once(operationId, changeDigest(change), write);
-    write();
-    return String(this.#version);
-  }
-
-  /** Version after the change, or that of the first time when it is repeated. */
-  #once(operationId: string, digest: string, apply: () => void): string {
-    const known = this.#operations.get(operationId);
-    if (known !== undefined) {
-      if (known.digest !== digest) throw operationMismatch();
-      return known.version;
-    }
-    apply();
-    const version = String(this.#version);
-    this.#operations.set(operationId, { digest, version, at: Date.now() });
-    this.#forget();
-    return version;
   }
 
   #forget(): void {
@@ -196,29 +108,6 @@ export class MemorySession<T extends object = AgentInputItem> implements Managed
       this.#operations.delete(id);
     }
   }
-
-  #encode(items: readonly object[]): string[] {
-    return encodeItems(items, this.sessionId, { ascii: false });
-  }
-
-  #checkOpen(): void {
-    if (this.#closed) throw new SessionClosedError('The session was closed.', { sessionId: this.sessionId });
-  }
-}
-
-function suffixMismatch(): UserError {
-  return new UserError('The history does not end with the expected items; nothing was changed.', {
-    code: 'session_suffix_mismatch',
-  });
-}
-
-function operationMismatch(): UserError {
-  return new UserError(
-    'This operation id was used for another change; nothing was changed. An operation id belongs to one change.',
-    {
-      code: 'session_operation_mismatch',
-    },
-  );
 }
 
 /** Version 4; `crypto.randomUUID` exists in secure contexts only. */

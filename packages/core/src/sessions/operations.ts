@@ -1,10 +1,8 @@
 import { sha256Hex } from '../base/digest.ts';
 import { UserError } from '../base/errors.ts';
-import { pythonJson } from '../base/json-encode.ts';
 import { checkOptions, kindOf, kinds } from '../base/options.ts';
 import { itemDigest } from '../items/convert.ts';
 import type { AgentInputItem } from '../items/items.ts';
-import { decodeItem } from './codec.ts';
 import { contentDigest } from './contract.ts';
 import type { HistoryOperation, HistoryTransaction } from './contract.ts';
 
@@ -66,18 +64,6 @@ export function changeDigest(change: HistoryChange): string {
       ? [digests(change.expectedSuffix), digests(change.replacement)]
       : [digests(change.items)];
   return sha256Hex(JSON.stringify([change.type, ...parts]));
-}
-
-/** Whether the stored texts hold the same items; the order of members does not count. */
-export function sameSuffix(stored: readonly string[], expected: readonly string[]): boolean {
-  return (
-    stored.length === expected.length &&
-    stored.every((text, index) => text === expected[index] || structure(text) === structure(expected[index] ?? ''))
-  );
-}
-
-function structure(text: string): string {
-  return pythonJson(decodeItem<object>(text));
 }
 
 function onlyMembers(value: object, known: readonly string[], what: string): void {

@@ -39,6 +39,16 @@ export function checkSessionId(sessionId: unknown): asserts sessionId is string 
   if (problem !== undefined) throw new UserError(`A session id ${problem}.`, { code: 'session_id_invalid' });
 }
 
+/** Of a table, a collection, an index (SESS-158). @throws UserError `session_name_invalid`. */
+export function checkStoreName(name: unknown, what: string): asserts name is string {
+  if (typeof name === 'string' && /^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(name)) return;
+  const given = typeof name === 'string' ? `'${name.slice(0, 80)}'` : kindOf(name);
+  throw new UserError(
+    `${given} is no ${what} name: letters, digits and underscores, at most 63, beginning with a letter or an underscore.`,
+    { code: 'session_name_invalid' },
+  );
+}
+
 /** The id as far as it is known without asking; an id that cannot be had degrades what needs it, nothing else. */
 export function knownSessionId(session: Session): string | undefined {
   try {

@@ -1,0 +1,326 @@
+/// <reference lib="esnext.disposable" />
+import { getLogger } from '../base/logger.ts';
+import { checkOptions, kinds } from '../base/options.ts';
+import type { Check } from '../base/options.ts';
+import type { AgentInputItem } from '../items/items.ts';
+import { decodeItem, encodeItems } from './codec.ts';
+import type { HistoryOperation, ManagedSession, SessionOptions, SessionSettings } from './contract.ts';
+import { SessionClosedError, SessionError, SessionOutcomeUnknownError } from './errors.ts';
+import type {
+  HistoryBackend,
+  HistoryOperationKey,
+  HistoryWrite,
+  StoredHistory,
+  StoredRecord,
+} from './history-backend.ts';
+import { changeDigest, checkBatch, checkOperation, checkWriteOptions } from './operations.ts';
+import type { HistoryChange } from './operations.ts';
+import { checkSessionId, checkSessionSettings, resolveLimit } from './settings.ts';
+
+/** Checks of `SessionOptions`, for the options of a backend. */
+export const sessionOptionChecks: Readonly<Record<keyof SessionOptions, Check>> = {
+  sessionSettings: kinds.object,
+  operationTimeoutMs: kinds.integer(1),
+  corruptItems: kinds.oneOf('skip', 'throw'),
+  onCorruptItem: kinds.function,
+};
+
+/** How a backend's session differs from others, beside its backend. */
+export interface StoredSessionSetup {
+  /** Of the options, for messages: `RedisSession`. */
+  readonly name: string;
+  readonly options?: SessionOptions | undefined;
+  /** Of the stored texts. Default compact, non-ASCII escaped. */
+  readonly encoding?: { readonly style?: 'compact' | 'spaced'; readonly ascii?: boolean } | undefined;
+  /** Default of `operationTimeoutMs`; `undefined`: calls are not bounded. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** Items that are decoded between two looks at the clock, and how long others may have to wait. */
+const SLICE = 50;
+const YIELD_AFTER_MS = 15;
+
+/**
+ * A session over a `HistoryBackend`: what all backends do in the same way. It checks arguments before anything is sent,
+ * encodes within the call, keeps changes in their order, finds enough valid records, reports corrupt ones, bounds calls
+ * in time and tells unknown outcomes from failures.
+ *
+ * @param open makes the backend, after the id and the options were found good
+ * @throws UserError `session_id_invalid`, and for `SessionOptions` of a wrong kind
+ * @example
+ * class MySession extends StoredSession {
+ *   constructor(sessionId: string, options: SessionOptions & { table: MyTable }) {
+ *     const { table, ...rest } = options;
+ *     super(sessionId, (id) => new MyHistory(table, id), { name: 'MySession', options: rest });
+ *   }
+ * }
+ */
+export class StoredSession<T extends object = AgentInputItem> implements ManagedSession<T> {
+  readonly sessionId: string;
+  readonly sessionSettings: SessionSettings | undefined;
+  readonly #backend: HistoryBackend;
+  readonly #setup: StoredSessionSetup;
+  readonly #timeoutMs: number | undefined;
+  #closed = false;
+  #closing: Promise<void> | undefined;
+  /** Ends when every change that was called before has ended. */
+  #last: Promise<unknown> = Promise.resolve();
+  #warned = false;
+
+  constructor(sessionId: string, open: (sessionId: string) => HistoryBackend, setup: StoredSessionSetup) {
+    checkSessionId(sessionId);
+    const { options = {}, name, timeoutMs } = setup;
+    checkOptions(options, sessionOptionChecks, name);
+    checkSessionSettings(options.sessionSettings, `'sessionSettings' of ${name}`);
+    this.sessionId = sessionId;
+    this.sessionSettings = options.sessionSettings;
+    this.#setup = setup;
+    this.#timeoutMs = options.operationTimeoutMs ?? timeoutMs;
+    this.#backend = open(sessionId);
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  async getSessionId(): Promise<string> {
+    return this.sessionId;
+  }
+
+  async getItems(limit?: number): Promise<T[]> {
+    const count = resolveLimit(limit, this.sessionSettings);
+    this.#checkOpen();
+    return count === 0 ? [] : (await this.#read(count)).items;
+  }
+
+  async addItems(items: readonly T[]): Promise<void> {
+    this.#checkOpen();
+    const texts = this.#encode(checkBatch(items, 'addItems()'));
+    if (texts.length > 0) await this.#write({ type: 'append', texts });
+  }
+
+  async popItem(): Promise<T | undefined> {
+    this.#checkOpen();
+    const skipped: StoredRecord[] = [];
+    try {
+      return await this.#change('pop', undefined, async () => {
+        for (;;) {
+          const record = await this.#backend.pop();
+          if (record === undefined) return undefined;
+          const item = decode<T>(record);
+          if (item !== undefined) return item;
+          skipped.push(record);
+        }
+      });
+    } finally {
+      for (const record of skipped) this.#report(record);
+    }
+  }
+
+  async clearSession(): Promise<void> {
+    this.#checkOpen();
+    await this.#change('clear', undefined, async () => {
+      await this.#backend.clear();
+    });
+  }
+
+  async applyHistoryTransaction(operation: HistoryOperation<T>): Promise<void> {
+    this.#checkOpen();
+    const { operationId, transaction, digest } = checkOperation(operation);
+    const key = (): HistoryOperationKey => ({ id: operationId, digest: digest ?? changeDigest(transaction) });
+    if (transaction.type === 'append_items') {
+      const texts = this.#encode(transaction.items);
+      await this.#write({ type: 'append', texts, operation: key() });
+      return;
+    }
+    const expected = this.#encode(transaction.expectedSuffix);
+    const texts = this.#encode(transaction.replacement);
+    await this.#write({ type: 'replace_suffix', expected, texts, operation: key() });
+  }
+
+  async readHistory(limit?: number): Promise<{ items: T[]; version: string }> {
+    const count = resolveLimit(limit, this.sessionSettings);
+    this.#checkOpen();
+    return await this.#read(count);
+  }
+
+  async appendIfVersion(version: string, items: readonly T[], options?: { operationId?: string }): Promise<string> {
+    this.#checkOpen();
+    checkWriteOptions({ version }, ['version'], 'appendIfVersion()');
+    checkWriteOptions(options, ['operationId'], 'appendIfVersion()');
+    const texts = this.#encode(checkBatch(items, 'appendIfVersion()'));
+    const operation = keyOf({ type: 'append_items', items }, options?.operationId);
+    return await this.#write({ type: 'append', texts, ifVersion: version, operation });
+  }
+
+  async replaceHistory(items: readonly T[], options?: { ifVersion?: string; operationId?: string }): Promise<string> {
+    this.#checkOpen();
+    checkWriteOptions(options, ['ifVersion', 'operationId'], 'replaceHistory()');
+    const texts = this.#encode(checkBatch(items, 'replaceHistory()'));
+    const operation = keyOf({ type: 'replace_history', items }, options?.operationId);
+    return await this.#write({ type: 'replace', texts, ifVersion: options?.ifVersion, operation });
+  }
+
+  async ping(): Promise<boolean> {
+    this.#checkOpen();
+    try {
+      await this.#bounded(() => (this.#backend.ping ? this.#backend.ping() : this.#backend.read(0)));
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Final from its first call; what was called before still ends. Does nothing for a client that was handed in. */
+  async close(): Promise<void> {
+    if (this.#backend.close === undefined) return;
+    this.#closed = true;
+    this.#closing ??= this.#last.then(() => this.#backend.close?.());
+    try {
+      await this.#closing;
+    } catch (error) {
+      // Still closed; the next call tries again to let go of the client.
+      this.#closing = undefined;
+      throw error;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  // ---- reading
+
+  /** The newest `count` valid items. Corrupt records do not count: the window grows until there are enough valid ones. */
+  async #read(count: number | undefined): Promise<{ items: T[]; version: string }> {
+    await this.#last;
+    let window = count;
+    for (;;) {
+      const { records, version }: StoredHistory = await this.#bounded(() => this.#backend.read(window));
+      const { items, corrupt } = await decodeAll<T>(records);
+      if (window !== undefined && count !== undefined && items.length < count && records.length >= window) {
+        window = Math.max(2 * window, 16);
+        continue;
+      }
+      const newest = corrupt.at(-1);
+      if (newest && this.#setup.options?.corruptItems === 'throw') throw corruptError(this.sessionId, newest);
+      for (const record of corrupt.toReversed()) this.#report(record);
+      return { items: count === undefined ? items : items.slice(Math.max(0, items.length - count)), version };
+    }
+  }
+
+  // ---- changing
+
+  async #write(change: HistoryWrite): Promise<string> {
+    const operation = change.type === 'append' ? 'append' : 'replace';
+    return await this.#change(operation, change.operation?.id, async () => await this.#backend.write(change));
+  }
+
+  /** After everything that was called before. */
+  #change<R>(
+    operation: 'append' | 'replace' | 'pop' | 'clear',
+    operationId: string | undefined,
+    work: () => Promise<R>,
+  ): Promise<R> {
+    const result = this.#last.then(async () => {
+      try {
+        return await this.#bounded(work);
+      } catch (error) {
+        if (!(error instanceof OutOfTime || this.#backend.outcomeUnknown?.(error) === true)) throw error;
+        throw new SessionOutcomeUnknownError(
+          `The ${operation} may have been stored although its answer did not arrive. ${operationId === undefined ? 'Read the history to see.' : 'Repeat it with the same operation id.'}`,
+          { sessionId: this.sessionId, operation, operationId, cause: error },
+        );
+      }
+    });
+    // A failed call does not hold up the next one.
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+
+  async #bounded<R>(work: () => R | Promise<R>): Promise<R> {
+    const ms = this.#timeoutMs;
+    if (ms === undefined) return await work();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new OutOfTime(this.sessionId, ms)), ms);
+    });
+    try {
+      return await Promise.race([work(), late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #encode(items: readonly object[]): string[] {
+    return encodeItems(items, this.sessionId, this.#setup.encoding);
+  }
+
+  #checkOpen(): void {
+    if (this.#closed) throw new SessionClosedError('The session was closed.', { sessionId: this.sessionId });
+  }
+
+  #report({ text, position }: StoredRecord): void {
+    const onCorruptItem = this.#setup.options?.onCorruptItem;
+    const reason = text === undefined ? 'not text' : 'not the JSON text of an object';
+    const info = { sessionId: this.sessionId, position, reason };
+    if (onCorruptItem !== undefined) {
+      const failed = (): void => getLogger('session').warn('onCorruptItem failed; the record is skipped all the same.');
+      // What a popped item is, or what was read, is settled: nobody waits for the callback, and its failure is its own.
+      try {
+        const answer: unknown = onCorruptItem(info);
+        Promise.resolve(answer).catch(failed);
+      } catch {
+        failed();
+      }
+    } else if (!this.#warned) {
+      this.#warned = true;
+      getLogger('session').warn(
+        'A stored record cannot be decoded and is skipped; further ones of this session are skipped in silence.',
+        info,
+      );
+    }
+  }
+}
+
+/** A change that ran out of time has an unknown outcome; a read is tried again by whoever wants it. */
+class OutOfTime extends SessionError {
+  constructor(sessionId: string, ms: number) {
+    super(`The store did not answer within ${ms} ms (option 'operationTimeoutMs').`, { sessionId });
+  }
+}
+
+function keyOf(change: HistoryChange, id: string | undefined): HistoryOperationKey | undefined {
+  return id === undefined ? undefined : { id, digest: changeDigest(change) };
+}
+
+function decode<T extends object>({ text }: StoredRecord): T | undefined {
+  return text === undefined ? undefined : decodeItem<T>(text);
+}
+
+/** Long histories let others run in between. */
+async function decodeAll<T extends object>(
+  records: readonly StoredRecord[],
+): Promise<{ items: T[]; corrupt: StoredRecord[] }> {
+  const items: T[] = [];
+  const corrupt: StoredRecord[] = [];
+  let since = performance.now();
+  for (const [index, record] of records.entries()) {
+    const item = decode<T>(record);
+    if (item === undefined) corrupt.push(record);
+    else items.push(item);
+    if (index % SLICE !== SLICE - 1 || performance.now() - since < YIELD_AFTER_MS) continue;
+    await new Promise<void>((resolve) => {
+      setTimeout(resolve, 0);
+    });
+    since = performance.now();
+  }
+  return { items, corrupt };
+}
+
+function corruptError(sessionId: string, { position }: StoredRecord): SessionError {
+  return new SessionError(
+    `The record at position ${position} is not the JSON text of an object. Repair or delete it, or read with corruptItems: 'skip'.`,
+    { sessionId },
+  );
+}
