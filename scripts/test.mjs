@@ -66,9 +66,10 @@ await main(async () => {
       console.error(`${error.log.trimEnd()}\nFAILED ${error.message}\n`);
     }
   }
-  await services;
+  const stopServices = await services;
   console.log(args.length > 0 ? `Running the tests that match ${args.join(' ')}` : 'Running the tests');
   const result = await tests(args);
+  await stopServices?.();
   if (failures.length > 0) console.log(`Failed checks: ${failures.join(', ')}`);
   if (result.skipped > 0) console.log(`Skipped tests: ${result.skipped}`);
   const failed = failures.length + result.failed;
