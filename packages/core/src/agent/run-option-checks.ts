@@ -34,6 +34,7 @@ const checks: Readonly<Record<keyof RunOptions, Check>> = {
   session: kinds.nullable(sessionShape),
   sessionInputCallback: callback,
   sessionSettings: object,
+  sessionConcurrency: kinds.oneOf('allow', 'detect'),
   maxTurns: kinds.nullable(kinds.integer(0)),
   signal: abortSignal,
   hooks: any,

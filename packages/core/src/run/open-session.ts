@@ -2,8 +2,10 @@ import type { AgentInputItem } from '../items/items.ts';
 import type { StateRecord } from '../state/record.ts';
 import type { Session } from '../sessions/contract.ts';
 import type { RunEnv } from './env.ts';
+import { supports } from '../sessions/contract.ts';
 import { prepareInput } from '../sessions/prepare.ts';
 import { SessionWriter } from '../sessions/persist.ts';
+import { VersionChain } from '../sessions/version-chain.ts';
 
 /**
  * Joins a segment and its session: history and new input of a fresh run, what an earlier segment left owed of a resumed
@@ -19,7 +21,9 @@ export async function openSession(
 ): Promise<void> {
   const { options, context, step, control } = env;
   const race = <T>(work: Promise<T>): Promise<T> => control.race(work);
-  const args = { session, record, context, step, race };
+  const detects = options.sessionConcurrency === 'detect' && supports(session, 'versions');
+  const chain = detects ? new VersionChain(session, context) : undefined;
+  const args = { session, record, context, step, race, chain };
   if (input === undefined) {
     env.session = new SessionWriter(args);
     await env.session.settle();

@@ -17,7 +17,9 @@ import type { RunState } from '../snapshot/run-state.ts';
 import type { RunContext } from '../state/context.ts';
 import type { OnApproval } from '../state/decisions.ts';
 import type { RunTraceOptions } from '../tracing/types.ts';
+import { UserError } from '../base/errors.ts';
 import { mergeSettings } from '../models/settings.ts';
+import { supports } from '../sessions/contract.ts';
 
 /** Text, input items, or a state to resume. */
 export type RunInput = string | readonly AgentInputItem[] | RunState;
@@ -33,6 +35,8 @@ export interface RunOptions<C = unknown> extends RunTraceOptions {
   session?: Session | null | undefined;
   sessionInputCallback?: SessionInputCallback | undefined;
   sessionSettings?: SessionSettings | undefined;
+  /** `detect`: another writer between load and store is an error (`session_version_conflict`). Default `allow`. */
+  sessionConcurrency?: 'allow' | 'detect' | undefined;
   /** Model calls over all segments. Default 10; `null`: no limit. */
   maxTurns?: number | null | undefined;
   /** Abort: `run` rejects with `RunAbortedError`, a stream ends as `cancelled`. */
@@ -199,7 +203,14 @@ function overlay<T extends object>(base: T, over: T): T {
   return { ...base, ...Object.fromEntries(Object.entries(over).filter(([, value]) => value !== undefined)) };
 }
 
+/** @throws UserError `session_no_versions` */
 export function resolveRunOptions(options: RunOptions<never>): ResolvedOptions {
+  const { session, sessionConcurrency } = options;
+  if (sessionConcurrency === 'detect' && session && !supports(session, 'versions'))
+    throw new UserError(
+      "sessionConcurrency 'detect' needs a session with versions (readHistory, appendIfVersion, replaceHistory), which this one has not. Leave out the option or use another session.",
+      { code: 'session_no_versions' },
+    );
   return {
     ...options,
     toolNotFoundBehavior: options.toolNotFoundBehavior ?? 'raise_error',

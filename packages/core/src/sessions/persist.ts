@@ -16,6 +16,7 @@ import { Rejoin } from './rejoin.ts';
 import type { Place } from './rejoin.ts';
 import { knownSessionId, readSessionId } from './settings.ts';
 import { KnownTail, tailDigest } from './tail.ts';
+import type { VersionChain } from './version-chain.ts';
 
 /** Waits between repeats of an append whose answer was lost (SESS-102). */
 const REPEAT_AFTER_MS = [50, 200, 800] as const;
@@ -29,6 +30,8 @@ export interface WriterArgs {
   readonly race?: (<T>(work: Promise<T>) => Promise<T>) | undefined;
   /** From `prepareInput`; absent in a resumed segment, whose first write reads it. */
   readonly tail?: KnownTail | undefined;
+  /** With `sessionConcurrency: 'detect'`. */
+  readonly chain?: VersionChain | undefined;
 }
 
 export interface TurnMeta {
@@ -50,6 +53,7 @@ export class SessionWriter {
   readonly #context: RunContext;
   readonly #step: SessionStep;
   readonly #race: WriterArgs['race'];
+  readonly #chain: VersionChain | undefined;
   #tail: KnownTail | undefined;
   /** Of a resumed segment, until it knows where it stands. */
   readonly #rejoin: Rejoin | undefined;
@@ -61,6 +65,7 @@ export class SessionWriter {
     this.#context = args.context;
     this.#step = args.step;
     this.#race = args.race;
+    this.#chain = args.chain;
     this.#tail = args.tail;
     this.#rejoin = args.tail === undefined ? new Rejoin(args.session, args.record) : undefined;
     this.#sessionId = knownSessionId(args.session);
@@ -156,6 +161,7 @@ export class SessionWriter {
     // With the same operation id the session itself knows whether it has the batch, also when others wrote meanwhile.
     if (!pending.acknowledged && pending.position !== undefined && supports(this.#session, 'transactions')) {
       await this.#append(pending);
+      this.#chain?.restart();
       this.#tail = undefined;
       this.#rejoin?.settled(pending.items);
       return this.#acknowledge(pending);
@@ -207,6 +213,7 @@ export class SessionWriter {
 
   async #replace(expectedSuffix: readonly AgentInputItem[], replacement: readonly AgentInputItem[]): Promise<void> {
     const session = this.#session;
+    this.#chain?.restart();
     await this.#step({ kind: 'session', operation: 'append' }, async () => {
       if (supports(session, 'transactions')) {
         const transaction = { type: 'replace_suffix', expectedSuffix, replacement } as const;
@@ -224,6 +231,7 @@ export class SessionWriter {
     if (!supports(session, 'transactions')) return;
     const stored = this.#digests(await this.#read(items.length));
     if (this.#digests(items).every((digest, index) => digest === stored[index])) return;
+    this.#chain?.restart();
     await this.#step({ kind: 'session', operation: 'append' }, () =>
       this.#apply(session, { operationId: randomHex(16), transaction: { type: 'append_items', items } }),
     );
@@ -242,23 +250,19 @@ export class SessionWriter {
     const session = this.#session;
     const { items } = pending;
     await this.#step({ kind: 'session', operation: 'append' }, async () => {
-      if (!supports(session, 'transactions')) return await appendItems(session, items, this.#context);
+      const chain = this.#chain;
+      const transactions = supports(session, 'transactions') ? session : undefined;
+      if (!chain && !transactions) return await appendItems(session, items, this.#context);
       const position = pending.position ?? batchPosition(this.#record);
       const id = operationId(await this.#id(), this.#record.runKey, position, rawDigests(items));
-      await this.#apply(session, { operationId: id, transaction: { type: 'append_items', items } });
+      if (chain) await repeat(() => chain.append(items, id));
+      else if (transactions)
+        await this.#apply(transactions, { operationId: id, transaction: { type: 'append_items', items } });
     });
   }
 
   async #apply(session: TransactionalSession, operation: HistoryOperation): Promise<void> {
-    for (const wait of REPEAT_AFTER_MS) {
-      try {
-        return await applyOperation(session, operation, this.#context);
-      } catch (error) {
-        if (!(error instanceof SessionOutcomeUnknownError)) throw error;
-        await new Promise<void>((resolve) => void setTimeout(resolve, wait * (0.8 + 0.4 * Math.random())));
-      }
-    }
-    await applyOperation(session, operation, this.#context);
+    await repeat(() => applyOperation(session, operation, this.#context));
   }
 
   #acknowledge(pending: PendingWrite): void {
@@ -309,6 +313,19 @@ export class SessionWriter {
       foreign: {},
     };
   }
+}
+
+/** A change with an operation id, again while nobody knows whether it was stored. */
+async function repeat(change: () => Promise<void>): Promise<void> {
+  for (const wait of REPEAT_AFTER_MS) {
+    try {
+      return await change();
+    } catch (error) {
+      if (!(error instanceof SessionOutcomeUnknownError)) throw error;
+      await new Promise<void>((resolve) => void setTimeout(resolve, wait * (0.8 + 0.4 * Math.random())));
+    }
+  }
+  await change();
 }
 
 function hasOutput(items: readonly AgentInputItem[]): boolean {

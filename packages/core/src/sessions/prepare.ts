@@ -13,6 +13,7 @@ import { pruneOrphans } from './prune.ts';
 import type { Sourced } from './prune.ts';
 import { checkSessionSettings, resolveLimit } from './settings.ts';
 import { KnownTail, tailDigest } from './tail.ts';
+import type { VersionChain } from './version-chain.ts';
 
 /** What a fresh run starts from. */
 export interface PreparedInput {
@@ -31,6 +32,8 @@ export interface PrepareArgs {
   readonly context: RunContext;
   readonly reasoningItemIdPolicy?: 'preserve' | 'omit' | undefined;
   readonly step: SessionStep;
+  /** Reads, where other writers are noticed. */
+  readonly chain?: VersionChain | undefined;
 }
 
 /**
@@ -39,7 +42,7 @@ export interface PrepareArgs {
  * @throws UserError for settings and callbacks of a wrong kind, and `session_foreign_items`; what the session throws passes
  */
 export async function prepareInput(args: PrepareArgs): Promise<PreparedInput> {
-  const { session, settings, callback, context } = args;
+  const { session, settings, callback, context, chain } = args;
   checkSessionSettings(settings, "'sessionSettings'");
   if (callback !== undefined && typeof callback !== 'function') {
     throw new UserError(`'sessionInputCallback' must be a function, not ${kindOf(callback)}.`);
@@ -48,7 +51,9 @@ export async function prepareInput(args: PrepareArgs): Promise<PreparedInput> {
   const limit = resolveLimit(undefined, settings, own);
   // Without an argument the session would fall back to its own limit, which `null` overrules.
   const argument = limit ?? (own?.limit === undefined || own.limit === null ? undefined : Number.MAX_SAFE_INTEGER);
-  const stored = await args.step({ kind: 'session', operation: 'read' }, () => readItems(session, argument, context));
+  const stored = await args.step({ kind: 'session', operation: 'read' }, () =>
+    chain ? chain.read(argument) : readItems(session, argument, context),
+  );
   const history = modelView(stored, session, args.reasoningItemIdPolicy);
   const newItems = inputToList(args.input);
   const all =
