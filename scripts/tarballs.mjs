@@ -1,5 +1,5 @@
 // `npm run tarballs -- <folder>`: builds the packages and packs each of them into a folder, to install from there.
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { build, main, prepare, root, step, StepError } from './bootstrap.mjs';
 
@@ -11,6 +11,7 @@ await main(async () => {
   await prepare();
   await build();
   for (const name of readdirSync(join(root, 'packages'))) {
+    if (JSON.parse(readFileSync(join(root, 'packages', name, 'package.json'), 'utf8')).private) continue;
     await step(`Packing ${name}`, 'pnpm', ['pack', '--pack-destination', target], {
       cwd: join(root, 'packages', name),
     });

@@ -1,0 +1,5 @@
+// What tests of several packages share. Private; never a dependency of what is published.
+export { CuttingProxy } from './proxy.ts';
+export type { Cut, CutOptions } from './proxy.ts';
+export { freePort, startServer } from './servers.mjs';
+export type { RunningServer, ServerOptions } from './servers.mjs';

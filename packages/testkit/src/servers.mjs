@@ -1,0 +1,2 @@
+export { freePort } from '../../../scripts/servers.mjs';
+export { startServer } from '../../../scripts/services.mjs';
