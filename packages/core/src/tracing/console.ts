@@ -4,6 +4,7 @@ import { checkOptions, kinds } from '../base/options.ts';
 import { renderTree } from './console-tree.ts';
 import { logFailure, mayLogData } from './log.ts';
 import { publicRecord } from './public-record.ts';
+import { spanInternals } from './span.ts';
 import { treesOf } from './tree.ts';
 import type { Span, Trace, TraceProcessor } from './types.ts';
 
@@ -73,7 +74,7 @@ export class ConsoleTraceProcessor implements TraceProcessor {
     this.#growing.set(span.trace, growing);
     growing.spans.push(span);
     this.#kept++;
-    if (!growing.started && span.parentId === undefined) this.#close(span.trace);
+    if (!growing.started && isTop(span)) this.#close(span.trace);
     while (this.#kept > MAX_SPANS) this.#closeOldest();
   }
 
@@ -113,6 +114,11 @@ export class ConsoleTraceProcessor implements TraceProcessor {
       logFailure('Console of traces', error);
     }
   }
+}
+
+/** Nothing of this process is above it: its parent is the trace, or a span of another process. */
+function isTop({ parent }: Span): boolean {
+  return parent.type === 'trace' || spanInternals(parent)?.isRemote === true;
 }
 
 function jsonLine(item: Trace | Span): string | undefined {

@@ -67,14 +67,24 @@ export function notifySpan(event: SpanEvent, span: Span): void {
   }
 }
 
+type Carrier = Readonly<Record<string, string>>;
+
 /** Tells processors of a resumed run, before any of its spans (TRACE-R11). */
 export function notifyResume(trace: Trace, stored: Readonly<Record<string, unknown>>): void {
+  resumeWith(trace, ({ carrierKey }) => (carrierKey === undefined ? undefined : (stored[carrierKey] as Carrier)));
+}
+
+/** Tells processors of a trace that goes on here from another process, with the headers that they injected there. */
+export function notifyRemote(trace: Trace, headers: Carrier | undefined): void {
+  resumeWith(trace, () => headers);
+}
+
+function resumeWith(trace: Trace, carrierOf: (processor: TraceProcessor) => Carrier | undefined): void {
   for (const entry of runtime().entries) {
     const { processor } = entry;
     if (processor.onTraceResume === undefined) continue;
-    const carrier = processor.carrierKey === undefined ? undefined : stored[processor.carrierKey];
     try {
-      const result: unknown = processor.onTraceResume(trace, carrier as Record<string, string> | undefined);
+      const result: unknown = processor.onTraceResume(trace, carrierOf(processor));
       watch(entry, 'onTraceResume', result);
     } catch (error) {
       report(entry, 'onTraceResume', error);
@@ -96,6 +106,23 @@ export function carriersOf(trace: Trace): Record<string, Record<string, string>>
     }
   }
   return carriers;
+}
+
+/** What the processors add to the headers of a call that is made inside `at`; one that fails adds nothing (TRACE-P17). */
+export function injectAll(at: Trace | Span, carrier: Readonly<Record<string, string>>): Record<string, string> {
+  let headers: Record<string, string> = { ...carrier };
+  for (const entry of runtime().entries) {
+    if (entry.processor.inject === undefined) continue;
+    const next = { ...headers };
+    try {
+      const result: unknown = entry.processor.inject(at, next);
+      watch(entry, 'inject', result);
+      headers = next;
+    } catch (error) {
+      report(entry, 'inject', error);
+    }
+  }
+  return headers;
 }
 
 /** `forceFlush` or `shutdown` of every processor, in order, whatever some of them do; resolves at the limit at the latest. */
@@ -128,6 +155,7 @@ const METHODS = [
   'forceFlush',
   'shutdown',
   'bind',
+  'inject',
   'getCarrier',
   'onTraceResume',
 ] as const satisfies readonly (keyof TraceProcessor)[];

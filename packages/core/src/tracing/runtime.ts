@@ -49,7 +49,13 @@ export interface TracingRuntime {
   readonly startedIds: Set<string>;
   /** Gives the oldest of them that is still there; made once, since a new one looks at all that were forgotten before. */
   oldestStarted: Iterator<string> | undefined;
+  /** What was dispatched last, for records that name it as theirs. */
+  readonly dispatched: Map<string, Trace | Span>;
   readonly spanTypes: Map<string, SpanDataWriter>;
+  /** Gives the key that exporters may use. */
+  exportKey: (() => string) | undefined;
+  /** Names the installation of the user's agents, for traces; `undefined`: the environment is asked. */
+  harnessId: string | undefined;
   readonly warned: Set<string>;
   removeExitHook: (() => void) | undefined;
   /** An event came since the last flush at exit. */
@@ -123,7 +129,10 @@ function fresh(): TracingRuntime {
     shutDown: false,
     startedIds: new Set(),
     oldestStarted: undefined,
+    dispatched: new Map(),
     spanTypes: new Map(),
+    exportKey: undefined,
+    harnessId: undefined,
     warned: new Set(),
     removeExitHook: undefined,
     unflushed: false,

@@ -19,6 +19,8 @@ export interface SpanInternals {
   passed: Map<string, unknown> | undefined;
   /** The scope of code that runs inside, made once. */
   frame: Frame | undefined;
+  /** It is a span of another process: parent of spans here, never emitted. */
+  readonly isRemote: boolean;
 }
 
 /** `undefined` for spans of other makers. */
@@ -32,6 +34,7 @@ export interface SpanParts<K extends SpanType> {
   readonly parent: Trace | Span;
   readonly spanData: SpanDataMap[K];
   readonly startTimeMs: number | undefined;
+  readonly isRemote?: boolean;
 }
 
 /** A span that processors see. */
@@ -51,7 +54,7 @@ export class LiveSpan<K extends SpanType> implements SpanOf<K> {
   /** @internal */
   readonly [internal]: SpanInternals;
 
-  constructor({ type, spanId, parent, spanData, startTimeMs }: SpanParts<K>) {
+  constructor({ type, spanId, parent, spanData, startTimeMs, isRemote = false }: SpanParts<K>) {
     const under = parent.type === 'trace' ? undefined : parent;
     this.type = type;
     this.spanId = spanId;
@@ -66,6 +69,7 @@ export class LiveSpan<K extends SpanType> implements SpanOf<K> {
       policy: under === undefined ? undefined : spanInternals(under)?.policy,
       passed: undefined,
       frame: undefined,
+      isRemote,
     };
   }
 

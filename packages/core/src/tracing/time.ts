@@ -79,3 +79,13 @@ export function isoTime(epochMs: number | undefined): string | null {
   if (Number.isNaN(date.getTime())) return null;
   return `${date.toISOString().slice(0, -1)}${String(micros % 1000).padStart(3, '0')}+00:00`;
 }
+
+/** The instant of a time of the wire, as epoch milliseconds with fraction; `undefined` for what is none. */
+export function epochMs(time: string | null | undefined): number | undefined {
+  if (time === null || time === undefined) return undefined;
+  const ms = Date.parse(time);
+  if (Number.isNaN(ms)) return undefined;
+  // Engines read three digits of the fraction.
+  const more = /\.\d{3}(\d+)/.exec(time)?.[1];
+  return more === undefined ? ms : ms + Number(`0.${more}`);
+}

@@ -253,9 +253,12 @@ export interface TraceProcessor {
   readonly needsExitFlush?: boolean;
   /** Runs a user callback in this processor's own context (OTel's active span). */
   bind?<R>(at: Trace | Span, fn: () => R): R;
+  /** Adds headers for a call that is made inside `at`. */
+  inject?(at: Trace | Span, carrier: Record<string, string>): void;
   /** What a paused run keeps of this trace, under `trace[carrierKey]` of its JSON; `onTraceResume` gets it back. */
   readonly carrierKey?: string;
   getCarrier?(trace: Trace): Record<string, string> | undefined;
+  /** A trace goes on here that began in another segment or process. `carrier`: what was kept of it, or the headers that came with it. */
   onTraceResume?(trace: Trace, carrier: Record<string, string> | undefined): void;
 }
 

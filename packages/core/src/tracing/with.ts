@@ -125,8 +125,8 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** Runs `fn` inside `at` and calls `done` once it is really over: its promise, its generator, the work of its value. */
-function scoped<R>(at: Trace | Span, fn: () => R, done: (failure?: { error: unknown }) => void): R {
+/** Runs `fn` inside `at` and calls `done` once it is really over: its promise, its generator, the work of its value. @internal */
+export function scoped<R>(at: Trace | Span, fn: () => R, done: (failure?: { error: unknown }) => void): R {
   const fail = (error: unknown): never => {
     quietly(() => done({ error }));
     throw error;
