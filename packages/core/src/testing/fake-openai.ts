@@ -4,6 +4,8 @@ import type { ResponseOutputItem } from '../items/wire.ts';
 import type { Clock } from '../tracing/types.ts';
 import { checkFault, FaultList, socketError } from './fake/faults.ts';
 import type { RequestFaults } from './fake/faults.ts';
+import { ConversationStore } from './fake/conversations.ts';
+import type { Conversation } from './fake/conversations.ts';
 import { readRequest, toResponse } from './fake/fetch.ts';
 import { listen } from './fake/listen.ts';
 import type { FakeServer } from './fake/listen.ts';
@@ -30,8 +32,8 @@ type HttpRequest = Awaited<ReturnType<typeof readRequest>>;
 type HttpStep = Extract<FakeStep, { status: number; body?: unknown }>;
 
 /**
- * An OpenAI API without a network: `/v1/responses` (plain and as server-sent events) and `/v1/models`. Refuses what the
- * real API refuses. Answers from its steps, and without steps like `OfflineModel`.
+ * An OpenAI API without a network: `/v1/responses` (plain and as server-sent events) with `/compact`,
+ * `/v1/conversations` and `/v1/models`. Refuses what the real API refuses. Answers from its steps, and without steps like `OfflineModel`.
  * @example
  * ```ts
  * const fake = new FakeOpenAI({ steps: ['Hello.'] });
@@ -43,6 +45,7 @@ export class FakeOpenAI {
   #steps: FakeStep[] = [];
   #requests: RecordedRequest[] = [];
   #responses = new ResponseStore();
+  #conversations: ConversationStore;
   #ids = new ScriptIds();
   readonly #faults = new FaultList();
 
@@ -53,6 +56,7 @@ export class FakeOpenAI {
       'FakeOpenAI',
     );
     this.#options = { ...options };
+    this.#conversations = new ConversationStore(options.strict !== false);
     this.add(...(options.steps ?? []));
   }
 
@@ -107,11 +111,12 @@ export class FakeOpenAI {
       );
   }
 
-  /** Forgets steps, faults, requests and stored responses. */
+  /** Forgets steps, faults, requests, stored responses and conversations. */
   reset(): void {
     this.#steps = [];
     this.#requests = [];
     this.#responses = new ResponseStore();
+    this.#conversations = new ConversationStore(this.#options.strict !== false);
     this.#ids = new ScriptIds();
     this.#faults.clear();
   }
@@ -151,12 +156,17 @@ export class FakeOpenAI {
     const { method, path } = request;
     const id = /^\/v1\/responses\/([^/]+)$/u.exec(path)?.[1];
     if (path === '/v1/models') return allow(method, { GET: () => json(200, this.#models()) });
+    if (path === '/v1/responses/compact') return allow(method, { POST: () => this.#compact(request) });
     if (path === '/v1/responses') return allow(method, { POST: () => this.#create(request, faults) });
     if (id !== undefined)
       return allow(method, {
         GET: () => json(200, this.#responses.get(id)),
         DELETE: () => json(200, this.#responses.delete(id)),
       });
+    if (/^\/v1\/conversations(?:\/|$)/u.test(path)) {
+      const answer = this.#conversations.handle(request, this.#now());
+      if (answer !== undefined) return json(200, answer);
+    }
     throw new ApiRefusal(`Invalid URL (${method} ${path})`, { status: 404 });
   }
 
@@ -169,47 +179,82 @@ export class FakeOpenAI {
   }
 
   async #create(request: RecordedRequest, faults: RequestFaults): Promise<Answer> {
-    const { body } = request;
-    if (typeof body !== 'object' || body === null || Array.isArray(body))
-      throw new ApiRefusal('We could not parse the JSON body of your request.', {});
+    const body = bodyOf(request);
+    const conversation = this.#conversations.of(body);
+    if (conversation === undefined) return (await this.#respond(request, faults, body)).answer;
+    conversation.locked = true;
+    try {
+      const { answer, exchange } = await this.#respond(request, faults, body, conversation);
+      const add = (): void => {
+        if (exchange) this.#conversations.append(conversation, exchange);
+      };
+      if (typeof answer.body !== 'string') return { ...answer, body: whenComplete(answer.body, add, unlock) };
+      add();
+      unlock();
+      return answer;
+    } catch (error) {
+      unlock();
+      throw error;
+    }
+    function unlock(): void {
+      if (conversation) conversation.locked = false;
+    }
+  }
+
+  async #respond(
+    request: RecordedRequest,
+    faults: RequestFaults,
+    body: Readonly<Record<string, unknown>>,
+    conversation?: Conversation,
+  ): Promise<{ answer: Answer; exchange?: readonly object[] }> {
     const { breaking } = faults;
-    const isStream = (body as { stream?: unknown }).stream === true;
-    const accepted = this.#responses.accept(
-      body as Record<string, unknown>,
-      this.#options.strict !== false,
-      this.#options.models,
-    );
+    const isStream = body['stream'] === true;
+    const accepted = this.#responses.accept(body, {
+      strict: this.#options.strict !== false,
+      models: this.#options.models,
+      kept: conversation?.items ?? [],
+    });
     const next = await this.#nextStep(request);
     if (next !== undefined && 'status' in next)
-      return json(next.status, next.body ?? errorBody(next.status), next.headers);
+      return { answer: json(next.status, next.body ?? errorBody(next.status), next.headers) };
     const made = this.#responses.create(
       accepted,
       next,
       this.#now(),
       breaking?.kind === 'terminal' ? breaking : undefined,
     );
+    if (conversation) made.response['conversation'] = { id: conversation.id };
+    const output = made.response['status'] === 'completed' ? (made.response['output'] as object[]) : undefined;
+    const exchange = output && [...accepted.input, ...output];
+    const done = (answer: Answer): { answer: Answer; exchange?: readonly object[] } =>
+      exchange ? { answer, exchange } : { answer };
     if (isStream)
-      return {
+      return done({
         status: 200,
         headers: { 'content-type': 'text/event-stream; charset=utf-8' },
         body: sse(made.events(), faults),
-      };
-    if (breaking?.kind === 'errorEvent')
-      return json(500, {
-        error: {
-          message: `The service reports ${breaking.code}.`,
-          type: 'server_error',
-          param: null,
-          code: breaking.code,
-        },
       });
+    if (breaking?.kind === 'errorEvent') {
+      const error = { message: `The service reports ${breaking.code}.`, type: 'server_error', param: null };
+      return { answer: json(500, { error: { ...error, code: breaking.code } }) };
+    }
     const text = JSON.stringify(made.response);
     const isBroken = breaking !== undefined && ['cut', 'truncate', 'malformed'].includes(breaking.kind);
-    return {
+    return done({
       status: 200,
       headers: { 'content-type': 'application/json' },
       body: isBroken ? brokenBody(text, faults) : text,
-    };
+    });
+  }
+
+  #compact(request: RecordedRequest): Answer {
+    const body = bodyOf(request);
+    if (typeof body['model'] !== 'string')
+      throw new ApiRefusal("Missing required parameter: 'model'.", {
+        param: 'model',
+        code: 'missing_required_parameter',
+      });
+    return json(200, this.#responses.compact(body, this.#now()));
   }
 
   /** Output items, an HTTP answer, or nothing when there are no steps. */
@@ -252,6 +297,31 @@ function record({ method, url, headers, text }: HttpRequest): RecordedRequest {
     },
     body: parsed(text),
   };
+}
+
+/** @throws ApiRefusal */
+function bodyOf({ body }: RecordedRequest): Readonly<Record<string, unknown>> {
+  if (!isObject(body)) throw new ApiRefusal('We could not parse the JSON body of your request.', {});
+  return body;
+}
+
+/** `complete` before the client learns of it, `end` in any case. */
+async function* whenComplete(
+  chunks: AsyncIterable<string | Error>,
+  complete: () => void,
+  end: () => void,
+): AsyncGenerator<string | Error> {
+  try {
+    for await (const chunk of chunks) {
+      if (typeof chunk === 'string' && chunk.startsWith('event: response.completed')) {
+        complete();
+        end();
+      }
+      yield chunk;
+    }
+  } finally {
+    end();
+  }
 }
 
 function parsed(text: string): unknown {

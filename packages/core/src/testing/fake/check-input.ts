@@ -33,10 +33,15 @@ export function checkInput(input: unknown, known: readonly object[]): void {
       code: 'invalid_type',
     });
   const items = input as readonly Item[];
-  for (const [index, item] of items.entries()) checkItem(item, `input[${index}]`);
-  checkIds(items);
+  checkItems(items, 'input');
   checkCalls(items, known as readonly Item[]);
   checkReasoning(items);
+}
+
+/** Each by itself; `where` is the parameter that they are. */
+export function checkItems(items: readonly object[], where: string): void {
+  for (const [index, item] of items.entries()) checkItem(item as Item, `${where}[${index}]`);
+  checkIds(items as readonly Item[]);
 }
 
 function checkItem(item: Item, path: string): void {

@@ -18,6 +18,8 @@ export interface MadeResponse {
 /** A request that was not refused. */
 export interface AcceptedRequest {
   readonly body: Body;
+  /** Of this request; `items` begins with what was before. */
+  readonly input: readonly object[];
   readonly items: readonly object[];
 }
 interface Stored {
@@ -33,21 +35,47 @@ export class ResponseStore {
   readonly #ids = new ScriptIds();
   #count = 0;
 
-  /** @throws ApiRefusal */
-  accept(body: Body, strict: boolean, models: readonly string[] | undefined): AcceptedRequest {
-    const before = this.#before(body['previous_response_id']);
-    if (body['conversation'] !== undefined && body['conversation'] !== null)
-      throw new ApiRefusal('Conversation not found.', {
-        status: 404,
-        param: 'conversation',
-        code: 'conversation_not_found',
-      });
+  /** @param kept items of the request's conversation @throws ApiRefusal */
+  accept(
+    body: Body,
+    { strict, models, kept }: { strict: boolean; models: readonly string[] | undefined; kept: readonly object[] },
+  ): AcceptedRequest {
+    const before = kept.length > 0 ? kept : this.#before(body['previous_response_id']);
     if (strict) checkRequest(body, before, models);
     const input =
       typeof body['input'] === 'string'
         ? [{ role: 'user', content: body['input'] }]
         : ((body['input'] ?? []) as object[]);
-    return { body, items: [...before, ...input] };
+    return { body, input, items: [...before, ...input] };
+  }
+
+  /** `/v1/responses/compact`: the messages of the user, and one item that stands for the rest. @throws ApiRefusal */
+  compact(body: Body, createdAt: number): Loose {
+    const { input } = body;
+    const before = this.#before(body['previous_response_id']);
+    if (input === undefined && body['previous_response_id'] === undefined)
+      throw new ApiRefusal("Missing required parameter: 'input'.", {
+        param: 'input',
+        code: 'missing_required_parameter',
+      });
+    const given = typeof input === 'string' ? [{ role: 'user', content: input }] : ((input ?? []) as object[]);
+    const items = [...before, ...given] as Loose[];
+    const users = items
+      .filter(({ role }) => role === 'user')
+      .map((item) => ({ id: this.#ids.next('msg'), status: 'completed', ...item, type: 'message' }));
+    const id = `resp_${String(++this.#count).padStart(4, '0')}`;
+    const compaction = {
+      id: `cmp_${String(this.#count).padStart(4, '0')}`,
+      type: 'compaction',
+      encrypted_content: `compacted ${items.length - users.length} items`,
+    };
+    return {
+      id,
+      object: 'response.compaction',
+      created_at: createdAt,
+      output: [...users, compaction],
+      usage: usageToWire(this.#usage(body, items, [compaction])),
+    };
   }
 
   /** Without `output` it is what the offline model would answer. */
