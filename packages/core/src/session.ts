@@ -28,6 +28,13 @@ export { decodeItem, encodeItem } from './sessions/codec.ts';
 export { MemorySession } from './sessions/memory.ts';
 export { StoredSession, sessionOptionChecks } from './sessions/stored-session.ts';
 export type { StoredSessionSetup } from './sessions/stored-session.ts';
+export { StoredSessionStore } from './sessions/stored-store.ts';
+export type { StoredSessionStoreSetup } from './sessions/stored-store.ts';
+export { mergeMetadata, noSuchSession, sessionExists } from './sessions/store-backend.ts';
+export type { SessionPage, SessionPageResult, SessionStoreBackend, StagedHistory } from './sessions/store-backend.ts';
+export { checkStoreUrl } from './sessions/store-url.ts';
+export { MemorySessionStore } from './sessions/memory-store.ts';
+export type { SessionInfo, SessionQuery, SessionStore } from './sessions/store.ts';
 export { matchSuffix, operationMismatch, suffixMismatch, versionConflict } from './sessions/history-backend.ts';
 export type {
   HistoryBackend,

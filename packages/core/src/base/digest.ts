@@ -17,6 +17,31 @@ export function sha256Base64Url(text: string): string {
   return hash(text, 'base64url');
 }
 
+/** SHA-256 of the UTF-8 bytes of many texts, one after the other: nothing of them is kept. */
+export interface RunningHash {
+  update(text: string): void;
+  /** 64 lower-case hex digits. The hash ends with it. */
+  hex(): string;
+}
+
+export function runningSha256(): RunningHash {
+  const native = globalThis.process?.getBuiltinModule?.('node:crypto')?.createHash('sha256');
+  if (native !== undefined)
+    return { update: (text) => void native.update(text, 'utf8'), hex: () => native.digest('hex') };
+  return portableRunningSha256();
+}
+
+/** For runtimes without Node's crypto. */
+export function portableRunningSha256(): RunningHash {
+  const hash = sha256.create();
+  const encoder = new TextEncoder();
+  return { update: (text) => void hash.update(encoder.encode(text)), hex: () => hexOf(hash.digest()) };
+}
+
+function hexOf(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
 /** Node's own hash where the runtime has it: synchronous, and a hundred times cheaper per call than WebCrypto. */
 function nativeHash(): Hash | undefined {
   try {
@@ -32,7 +57,7 @@ function nativeHash(): Hash | undefined {
 /** For runtimes without Node's crypto. */
 export const portableHash: Hash = (text, encoding) => {
   const bytes = sha256(new TextEncoder().encode(text));
-  if (encoding === 'hex') return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  if (encoding === 'hex') return hexOf(bytes);
   return btoa(String.fromCharCode(...bytes))
     .replaceAll('+', '-')
     .replaceAll('/', '_')

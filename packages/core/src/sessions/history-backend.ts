@@ -28,6 +28,8 @@ export type HistoryWrite = {
    * time is the answer; stored with another digest: `operationMismatch`.
    */
   readonly operation?: HistoryOperationKey | undefined;
+  /** Upkeep, not use: the time of the last update stays. Stores set it when they cut a history. */
+  readonly upkeep?: boolean | undefined;
 } & (
   | { readonly type: 'append'; readonly texts: readonly string[] }
   /** The newest valid records must be `expected` (`matchSuffix`), else nothing is written: `suffixMismatch`. */

@@ -11,7 +11,13 @@ import { StoredSession } from './stored-session.ts';
 const REMEMBER_MS = 24 * 60 * 60 * 1000;
 const REMEMBER_LAST = 64;
 
-const encoding = { ascii: false };
+export const memoryEncoding = { ascii: false };
+
+/** In the options of a session: a history that others have too, of a store. */
+export const sharedHistory: unique symbol = Symbol('sharedHistory');
+export interface SharedHistory {
+  readonly [sharedHistory]?: MemoryHistory;
+}
 
 /**
  * Keeps items in this object. Default id: random. Items are checked and copied as a database would, so that what works
@@ -30,8 +36,9 @@ export class MemorySession<T extends object = AgentInputItem> extends StoredSess
     options?: { items?: readonly NoInfer<T>[] | undefined; sessionSettings?: SessionSettings | undefined },
   ) {
     checkOptions(options, { items: kinds.array, sessionSettings: kinds.object }, 'MemorySession');
-    const { items = [], ...rest } = options ?? {};
-    super(sessionId ?? randomUuid(), (id) => new MemoryHistory(id, encodeItems(items, id, encoding)), {
+    const { items = [], [sharedHistory]: shared, ...rest }: NonNullable<typeof options> & SharedHistory = options ?? {};
+    const encoding = memoryEncoding;
+    super(sessionId ?? randomUuid(), (id) => shared ?? new MemoryHistory(id, encodeItems(items, id, encoding)), {
       name: 'MemorySession',
       options: rest,
       encoding,
@@ -40,16 +47,25 @@ export class MemorySession<T extends object = AgentInputItem> extends StoredSess
 }
 
 /** The reference of what a backend does. */
-class MemoryHistory implements HistoryBackend {
+export class MemoryHistory implements HistoryBackend {
   readonly #sessionId: string;
+  readonly #onClear: (() => void) | undefined;
+  /** Milliseconds of the clock; `undefined`: nothing was written, or it was cleared. */
+  createdAt: number | undefined;
+  updatedAt: number | undefined;
   /** Each item as its JSON text: a copy that nobody can change. */
   #texts: string[];
   #version = 0;
   readonly #operations = new Map<string, { readonly digest: string; readonly version: string; readonly at: number }>();
 
-  constructor(sessionId: string, texts: string[]) {
+  constructor(sessionId: string, texts: string[], onClear?: () => void) {
     this.#sessionId = sessionId;
     this.#texts = texts;
+    this.#onClear = onClear;
+  }
+
+  get count(): number {
+    return this.#texts.length;
   }
 
   read(count: number | undefined): StoredHistory {
@@ -71,7 +87,7 @@ class MemoryHistory implements HistoryBackend {
     else if (change.type === 'replace_suffix') this.#replaceSuffix(change.expected, texts);
     // One by one: a batch may have more items than a call may have arguments.
     else for (const text of texts) this.#texts.push(text);
-    if (change.type !== 'append' || texts.length > 0) this.#version++;
+    if (change.type !== 'append' || texts.length > 0) this.#changed(change.upkeep === true);
     const version = String(this.#version);
     if (operation) this.#operations.set(operation.id, { digest: operation.digest, version, at: Date.now() });
     this.#forget();
@@ -89,10 +105,25 @@ class MemoryHistory implements HistoryBackend {
     this.#texts = [];
     this.#version++;
     this.#operations.clear();
+    this.createdAt = undefined;
+    this.updatedAt = undefined;
+    this.#onClear?.();
+  }
+
+  /** Makes the session if there is none. */
+  touch(): void {
+    this.createdAt ??= Date.now();
+    this.updatedAt ??= this.createdAt;
   }
 
   /** Forgets nothing, but nothing can be read or written any more. */
   close(): void {}
+
+  #changed(upkeep: boolean): void {
+    this.#version++;
+    this.touch();
+    if (!upkeep) this.updatedAt = Date.now();
+  }
 
   #replaceSuffix(expected: readonly string[], texts: readonly string[]): void {
     const from = Math.max(0, this.#texts.length - expected.length);

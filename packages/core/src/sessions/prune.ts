@@ -40,7 +40,8 @@ export function pruneOrphans(items: readonly Sourced[], outputs: boolean): Sourc
   return items.filter((entry) => !gone.has(entry));
 }
 
-function unansweredCalls(items: readonly Sourced[]): Set<Sourced> {
+/** Calls whose output is nowhere in the list. */
+export function unansweredCalls(items: readonly Sourced[]): Set<Sourced> {
   const answered = new Set<string>();
   for (const { item } of items) {
     const { type, call_id: callId } = loose(item);
@@ -108,7 +109,8 @@ function pairedSearches(items: readonly Sourced[]): Set<Sourced> {
   return paired;
 }
 
-function unaskedOutputs(items: readonly Sourced[]): Sourced[] {
+/** Outputs whose call is nowhere in the list. */
+export function unaskedOutputs(items: readonly Sourced[]): Sourced[] {
   const asked = new Set<string>();
   let idlessCalls = 0;
   for (const { item } of items) {
@@ -127,7 +129,7 @@ function unaskedOutputs(items: readonly Sourced[]): Sourced[] {
 }
 
 /** Reasoning of the history whose next other item is a pruned call. */
-function reasoningBefore(items: readonly Sourced[], calls: ReadonlySet<Sourced>): Sourced[] {
+export function reasoningBefore(items: readonly Sourced[], calls: ReadonlySet<Sourced>): Sourced[] {
   const found: Sourced[] = [];
   let doomed = false;
   for (const entry of items.toReversed()) {

@@ -3,8 +3,9 @@ import { getLogger } from '../base/logger.ts';
 import { checkOptions, kinds } from '../base/options.ts';
 import type { Check } from '../base/options.ts';
 import type { AgentInputItem } from '../items/items.ts';
-import { decodeItem, encodeItems } from './codec.ts';
+import { encodeItems } from './codec.ts';
 import type { HistoryOperation, ManagedSession, SessionOptions, SessionSettings } from './contract.ts';
+import { decodeAll, decodeRecord } from './decode.ts';
 import { SessionClosedError, SessionError, SessionOutcomeUnknownError } from './errors.ts';
 import type {
   HistoryBackend,
@@ -36,9 +37,9 @@ export interface StoredSessionSetup {
   readonly timeoutMs?: number | undefined;
 }
 
-/** Items that are decoded between two looks at the clock, and how long others may have to wait. */
-const SLICE = 50;
-const YIELD_AFTER_MS = 15;
+type ChangeKind = 'append' | 'replace' | 'pop' | 'clear';
+
+const ended = (): void => undefined;
 
 /**
  * A session over a `HistoryBackend`: what all backends do in the same way. It checks arguments before anything is sent,
@@ -107,7 +108,7 @@ export class StoredSession<T extends object = AgentInputItem> implements Managed
         for (;;) {
           const record = await this.#backend.pop();
           if (record === undefined) return undefined;
-          const item = decode<T>(record);
+          const item = decodeRecord<T>(record);
           if (item !== undefined) return item;
           skipped.push(record);
         }
@@ -211,31 +212,33 @@ export class StoredSession<T extends object = AgentInputItem> implements Managed
 
   // ---- changing
 
-  async #write(change: HistoryWrite): Promise<string> {
+  #write(change: HistoryWrite): Promise<string> {
     const operation = change.type === 'append' ? 'append' : 'replace';
-    return await this.#change(operation, change.operation?.id, async () => await this.#backend.write(change));
+    return this.#change(operation, change.operation?.id, async () => await this.#backend.write(change));
   }
 
   /** After everything that was called before. */
-  #change<R>(
-    operation: 'append' | 'replace' | 'pop' | 'clear',
-    operationId: string | undefined,
-    work: () => Promise<R>,
-  ): Promise<R> {
+  #change<R>(operation: ChangeKind, operationId: string | undefined, work: () => Promise<R>): Promise<R> {
     const result = this.#last.then(async () => {
       try {
-        return await this.#bounded(work);
+        return await (this.#timeoutMs === undefined ? work() : this.#bounded(work));
       } catch (error) {
-        if (!(error instanceof OutOfTime || this.#backend.outcomeUnknown?.(error) === true)) throw error;
-        throw new SessionOutcomeUnknownError(
-          `The ${operation} may have been stored although its answer did not arrive. ${operationId === undefined ? 'Read the history to see.' : 'Repeat it with the same operation id.'}`,
-          { sessionId: this.sessionId, operation, operationId, cause: error },
-        );
+        throw this.#classified(error, operation, operationId);
       }
     });
     // A failed call does not hold up the next one.
-    this.#last = result.catch(() => undefined);
+    this.#last = result.then(ended, ended);
     return result;
+  }
+
+  /** A failure, or an outcome that nobody knows. */
+  #classified(error: unknown, operation: ChangeKind, operationId: string | undefined): unknown {
+    if (!(error instanceof OutOfTime || this.#backend.outcomeUnknown?.(error) === true)) return error;
+    const remedy = operationId === undefined ? 'Read the history to see.' : 'Repeat it with the same operation id.';
+    return new SessionOutcomeUnknownError(
+      `The ${operation} may have been stored although its answer did not arrive. ${remedy}`,
+      { sessionId: this.sessionId, operation, operationId, cause: error },
+    );
   }
 
   async #bounded<R>(work: () => R | Promise<R>): Promise<R> {
@@ -292,30 +295,6 @@ class OutOfTime extends SessionError {
 
 function keyOf(change: HistoryChange, id: string | undefined): HistoryOperationKey | undefined {
   return id === undefined ? undefined : { id, digest: changeDigest(change) };
-}
-
-function decode<T extends object>({ text }: StoredRecord): T | undefined {
-  return text === undefined ? undefined : decodeItem<T>(text);
-}
-
-/** Long histories let others run in between. */
-async function decodeAll<T extends object>(
-  records: readonly StoredRecord[],
-): Promise<{ items: T[]; corrupt: StoredRecord[] }> {
-  const items: T[] = [];
-  const corrupt: StoredRecord[] = [];
-  let since = performance.now();
-  for (const [index, record] of records.entries()) {
-    const item = decode<T>(record);
-    if (item === undefined) corrupt.push(record);
-    else items.push(item);
-    if (index % SLICE !== SLICE - 1 || performance.now() - since < YIELD_AFTER_MS) continue;
-    await new Promise<void>((resolve) => {
-      setTimeout(resolve, 0);
-    });
-    since = performance.now();
-  }
-  return { items, corrupt };
 }
 
 function corruptError(sessionId: string, { position }: StoredRecord): SessionError {

@@ -7,6 +7,8 @@ export { OfflineModel } from './offline-model.ts';
 export type { ContractCase } from './contracts/case.ts';
 export { sessionContract } from './contracts/session.ts';
 export type { SessionFixture } from './contracts/session.ts';
+export { sessionStoreContract } from './contracts/session-store.ts';
+export type { SessionStoreFixture } from './contracts/session-store.ts';
 export { FakeOpenAI } from './fake-openai.ts';
 export type { FakeStep, Fault, RecordedRequest } from './fake/types.ts';
 export { assertResponseStream } from './response-stream.ts';

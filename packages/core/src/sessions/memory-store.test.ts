@@ -1,0 +1,80 @@
+import { describe, expect, it, vi } from 'vitest';
+
+import { sessionStoreContract } from '../testing/contracts/session-store.ts';
+import type { SessionStoreFixture } from '../testing/contracts/session-store.ts';
+import { sessionContract } from '../testing/contracts/session.ts';
+import { MemorySessionStore } from './memory-store.ts';
+import { MemorySession } from './memory.ts';
+
+const noSkip = {
+  skip(reason: string): never {
+    throw new Error(`Skipped: ${reason}`);
+  },
+};
+
+/** Stores of one map; a session is aged by writing to it under an earlier clock. */
+function memoryFixture(): SessionStoreFixture {
+  const store = new MemorySessionStore();
+  const { close: _, ...methods } = {
+    session: store.session.bind(store),
+    list: store.list.bind(store),
+    get: store.get.bind(store),
+    delete: store.delete.bind(store),
+    fork: store.fork.bind(store),
+    setMetadata: store.setMetadata.bind(store),
+    prune: store.prune.bind(store),
+    export: store.export.bind(store),
+    import: store.import.bind(store),
+    check: store.check.bind(store),
+    close: undefined,
+  };
+  const nothing = async (): Promise<void> => {};
+  return {
+    open: () => ({ ...methods, close: nothing, [Symbol.asyncDispose]: nothing }),
+    async age(sessionId, ms) {
+      const session = store.session(sessionId);
+      const items = await session.getItems(Number.MAX_SAFE_INTEGER);
+      const metadata = (await store.get(sessionId))?.metadata ?? {};
+      await store.delete(sessionId);
+      vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - ms });
+      try {
+        await session.addItems(items);
+        await store.setMetadata(sessionId, metadata);
+      } finally {
+        vi.useRealTimers();
+      }
+    },
+  };
+}
+
+describe('contract of stores [SESS-371, 372, 373, 374, 376]', () => {
+  it.each(sessionStoreContract(memoryFixture))('$title', async (contractCase) => {
+    await expect(contractCase.run(noSkip)).resolves.toBeUndefined();
+  });
+});
+
+describe('contract of its sessions', () => {
+  const make = () => {
+    const store = new MemorySessionStore();
+    return { open: (id: string, options?: object) => store.session(id, options) };
+  };
+  // Nothing in memory is corrupt, fails or was handed in.
+  it.each(sessionContract(make).filter(({ id }) => !/^(E|G|H3)/.test(id)))('$title', async (contractCase) => {
+    await expect(contractCase.run(noSkip)).resolves.toBeUndefined();
+  });
+});
+
+it('gives sessions of the class that everyone knows', () => {
+  const store = new MemorySessionStore();
+  expect(store.session('s')).toBeInstanceOf(MemorySession);
+  expect(Object.keys(store.session('s').sessionSettings ?? {})).toEqual([]);
+});
+
+it('is closed for good, and tells so from the first call on', async () => {
+  const store = new MemorySessionStore();
+  await store.session('s').addItems([{ role: 'user', content: 'x' }]);
+  await store.close();
+  await expect(store.list()).rejects.toMatchObject({ code: 'session_closed' });
+  expect(() => store.session('s')).toThrow(expect.objectContaining({ code: 'session_closed' }));
+  expect(() => store.export('s')).toThrow(expect.objectContaining({ code: 'session_closed' }));
+});

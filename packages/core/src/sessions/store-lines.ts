@@ -1,0 +1,96 @@
+import { runningSha256 } from '../base/digest.ts';
+import { isObject } from '../base/json.ts';
+import { decodeItem, encodeItem } from './codec.ts';
+import { SessionError } from './errors.ts';
+import type { StoredRecord } from './history-backend.ts';
+import { isEnvelope } from './store-turns.ts';
+
+/*
+ * A session as lines of JSON: {"format":"agents-session","version":1,"sessionId":…,"createdAt":…}, an item per line, and at
+ * the end {"end":true,"items":n,"sha256":…}, the hash of the item lines, each with its line break.
+ */
+const FORMAT = 'agents-session';
+const VERSION = 1;
+
+export interface ExportHeader {
+  readonly sessionId: string;
+  readonly createdAt?: Date | undefined;
+}
+
+/** Corrupt records are left out. */
+export function* exportLines(
+  { sessionId, createdAt }: ExportHeader,
+  records: readonly StoredRecord[],
+): Generator<string> {
+  const header = { format: FORMAT, version: VERSION, sessionId, createdAt: createdAt?.toISOString() ?? null };
+  yield `${JSON.stringify(header)}\n`;
+  const hash = runningSha256();
+  let items = 0;
+  for (const { text } of records) {
+    const item = text === undefined ? undefined : decodeItem<object>(text);
+    if (text === undefined || item === undefined) continue;
+    // As it is stored: numbers keep their digits. What is no single line of JSON is written anew.
+    const line = `${/[\r\n]|NaN|Infinity/.test(text) ? encodeItem(item) : text}\n`;
+    hash.update(line);
+    items++;
+    yield line;
+  }
+  yield `${JSON.stringify({ end: true, items, sha256: hash.hex() })}\n`;
+}
+
+/**
+ * The items of an export. All of it is checked, the count and the hash when the last line was read: until the iteration has
+ * ended nothing of it may be believed.
+ *
+ * @throws SessionError
+ */
+export async function* importItems(sessionId: string, lines: AsyncIterable<string>): AsyncGenerator<object> {
+  const hash = runningSha256();
+  let number = 0;
+  let items = 0;
+  // The last line looks like an item; which one it is shows when no other follows.
+  let held: string | undefined;
+  let from: unknown;
+  for await (const given of lines) {
+    const line = given.replace(/\r?\n$/, '');
+    number++;
+    if (number === 1) {
+      from = readHeader(line, sessionId);
+      continue;
+    }
+    if (held !== undefined) {
+      items++;
+      hash.update(`${held}\n`);
+      yield readItem(held, number - 1, sessionId, from === sessionId);
+    }
+    held = line;
+  }
+  const end = held === undefined ? undefined : decodeItem<Record<string, unknown>>(held);
+  if (end === undefined || end['end'] !== true) throw refuse('is cut off: its last line is missing', sessionId);
+  if (end['items'] !== items) throw refuse(`says that it has other than ${items} items`, sessionId);
+  if (end['sha256'] !== hash.hex()) throw refuse('was changed: its hash is another', sessionId);
+}
+
+/** The id of the session that was exported. */
+function readHeader(line: string, sessionId: string): unknown {
+  const header: unknown = decodeItem<object>(line);
+  if (!isObject(header) || header['format'] !== FORMAT)
+    throw refuse('is no export of a session: its first line is another', sessionId);
+  if (header['version'] !== VERSION) throw refuse(`has a version other than ${VERSION}`, sessionId);
+  return header['sessionId'];
+}
+
+function readItem(line: string, number: number, sessionId: string, isSameId: boolean): object {
+  const item = decodeItem<object>(line);
+  if (item === undefined) throw refuse(`has a line ${number} that is not the JSON text of an object`, sessionId);
+  if (!isSameId && isEnvelope(item))
+    throw refuse(
+      'holds items that were encrypted for the id of the exported session: import it under that id, then copy it with migrateSession() from one EncryptedSession to another',
+      sessionId,
+    );
+  return item;
+}
+
+function refuse(problem: string, sessionId: string): SessionError {
+  return new SessionError(`The export ${problem}; nothing was imported.`, { sessionId });
+}

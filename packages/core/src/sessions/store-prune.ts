@@ -1,0 +1,100 @@
+import { UserError } from '../base/errors.ts';
+import { checkOptions, kinds } from '../base/options.ts';
+import { decodeItem } from './codec.ts';
+import { SessionVersionConflictError } from './errors.ts';
+import type { HistoryBackend } from './history-backend.ts';
+import type { SessionPageResult, SessionStoreBackend } from './store-backend.ts';
+import { date } from './store-query.ts';
+import { headCut } from './store-turns.ts';
+import type { SessionInfo } from './store.ts';
+
+/** Sessions that are looked at, and deleted, at once. */
+const BATCH = 500;
+const ATTEMPTS = 3;
+
+export interface PruneOptions {
+  idleForMs?: number;
+  olderThan?: Date;
+  maxItems?: number;
+  dryRun?: boolean;
+}
+
+/** Goes through all sessions in batches (SESS-374). @throws UserError for wrong options, and when none of the limits is given */
+export async function pruneSessions(
+  backend: SessionStoreBackend,
+  options: PruneOptions,
+  where: string,
+): Promise<{ sessions: number; items: number }> {
+  checkOptions(
+    options,
+    { idleForMs: kinds.integer(0), olderThan: date, maxItems: kinds.integer(1), dryRun: kinds.boolean },
+    where,
+  );
+  const { maxItems, dryRun = false } = options;
+  const idleSince = idleLimit(options);
+  if (idleSince === undefined && maxItems === undefined)
+    throw new UserError(`${where} needs 'idleForMs', 'olderThan' or 'maxItems': without one nothing is to be pruned.`);
+  const gone = { sessions: 0, items: 0 };
+  let page: SessionPageResult | undefined;
+  do {
+    page = await backend.list({
+      order: 'id',
+      limit: BATCH,
+      after: page?.next,
+      withCount: maxItems !== undefined || dryRun,
+    });
+    const idle = page.sessions.filter((info) => isIdle(info, idleSince));
+    if (dryRun) {
+      gone.sessions += idle.length;
+      for (const { itemCount = 0 } of idle) gone.items += itemCount;
+    } else if (idle.length > 0) {
+      const removed = await backend.remove(
+        idle.map(({ sessionId }) => sessionId),
+        idleSince,
+      );
+      gone.sessions += removed.sessions;
+      gone.items += removed.items;
+    }
+    if (maxItems === undefined) continue;
+    for (const info of page.sessions) {
+      if (isIdle(info, idleSince) || (info.itemCount ?? 0) <= maxItems) continue;
+      gone.items += await cutHead(backend.history(info.sessionId), maxItems, dryRun);
+    }
+  } while (page.next !== undefined);
+  return gone;
+}
+
+/** Both limits have to be passed: the earlier time counts. */
+function idleLimit({ idleForMs, olderThan }: PruneOptions): Date | undefined {
+  const since = idleForMs === undefined ? undefined : new Date(Date.now() - idleForMs);
+  if (since === undefined || olderThan === undefined) return since ?? olderThan;
+  return since < olderThan ? since : olderThan;
+}
+
+function isIdle({ updatedAt }: SessionInfo, since: Date | undefined): boolean {
+  return since !== undefined && updatedAt !== undefined && updatedAt < since;
+}
+
+/** How many items went. Nothing, if others write all the time: the next prune will find it. */
+async function cutHead(history: HistoryBackend, maxItems: number, dryRun: boolean): Promise<number> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const { records, version } = await history.read(undefined);
+    const valid = records.flatMap(({ text }) => {
+      const item = text === undefined ? undefined : decodeItem<object>(text);
+      return text === undefined || item === undefined ? [] : [{ text, item }];
+    });
+    const from = headCut(
+      valid.map(({ item }) => item),
+      maxItems,
+    );
+    if (from === 0 || dryRun) return from;
+    try {
+      const texts = valid.slice(from).map(({ text }) => text);
+      await history.write({ type: 'replace', texts, ifVersion: version, upkeep: true });
+      return from;
+    } catch (error) {
+      if (!(error instanceof SessionVersionConflictError)) throw error;
+    }
+  }
+  return 0;
+}

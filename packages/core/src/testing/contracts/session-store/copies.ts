@@ -1,0 +1,92 @@
+import { check, refuses, rejection, same } from '../case.ts';
+import { answer, call, output, turns, user } from './scene.ts';
+import type { StoreCase } from './scene.ts';
+
+export const copies: readonly StoreCase[] = [
+  {
+    id: 'N1',
+    title: 'a fork has the items of its source, and goes its own way',
+    async body(scene) {
+      const store = await scene.filled(turns(2));
+      const copy = await store.fork(scene.id, `${scene.id}-copy`);
+      same(copy.sessionId, `${scene.id}-copy`, 'session id of the copy');
+      same(await copy.getItems(), turns(2), 'items of the copy');
+      await copy.addItems([user('only here')]);
+      await store.session(scene.id).addItems([user('only there')]);
+      same(await copy.getItems(), [...turns(2), user('only here')], 'items of the copy');
+      same(await store.session(scene.id).getItems(), [...turns(2), user('only there')], 'items of the source');
+      same((await store.get(`${scene.id}-copy`))?.itemCount, 11, 'itemCount of the copy');
+    },
+  },
+  {
+    id: 'N2',
+    title: 'a fork until a turn stops before its user message',
+    async body(scene) {
+      const store = await scene.filled(turns(3));
+      const copy = await store.fork(scene.id, `${scene.id}-2`, { untilTurn: 3 });
+      same(await copy.getItems(), turns(2), 'items');
+      same(await store.session(scene.id).getItems(), turns(3), 'items of the source');
+      const empty = await store.fork(scene.id, `${scene.id}-1`, { untilTurn: 1 });
+      same(await empty.getItems(), [], 'items before the first turn');
+      await rejection(() => store.fork(scene.id, `${scene.id}-5`, { untilTurn: 5 }), 'fork() until a turn that is not');
+      check((await store.get(`${scene.id}-5`)) === undefined, 'no session after a refused fork');
+    },
+  },
+  {
+    id: 'N3',
+    title: 'a fork has no call whose output was cut off',
+    async body(scene) {
+      // The call of turn 1 was answered after the next question.
+      const store = await scene.filled([
+        user('1'),
+        { type: 'reasoning', id: 'rs_1', summary: [] },
+        call('late'),
+        call('early'),
+        output('early'),
+        call('never'),
+        user('2'),
+        output('late'),
+        answer('done'),
+      ]);
+      const copy = await store.fork(scene.id, `${scene.id}-copy`, { untilTurn: 2 });
+      same(await copy.getItems(), [user('1'), call('early'), output('early'), call('never')], 'items');
+    },
+  },
+  {
+    id: 'N4',
+    title: 'a fork never writes to a session that exists, and needs one that does',
+    async body(scene) {
+      const store = await scene.filled(turns(1));
+      await store.session(`${scene.id}-taken`).addItems([user('mine')]);
+      await refuses(
+        () => store.fork(scene.id, `${scene.id}-taken`),
+        'session_error',
+        'fork() to a session that exists',
+      );
+      same(await store.session(`${scene.id}-taken`).getItems(), [user('mine')], 'items of the target');
+      await refuses(() => store.fork(`${scene.id}-none`, `${scene.id}-x`), 'session_error', 'fork() of no session');
+      check((await store.get(`${scene.id}-x`)) === undefined, 'no session after a refused fork');
+    },
+  },
+  {
+    id: 'N5',
+    title: 'of forks to one target at once one is made',
+    async body(scene) {
+      const store = await scene.filled(turns(2));
+      const target = `${scene.id}-copy`;
+      const ends = await Promise.allSettled(Array.from({ length: 5 }, () => store.fork(scene.id, target)));
+      same(ends.filter(({ status }) => status === 'fulfilled').length, 1, 'forks that were made');
+      same(await store.session(target).getItems(), turns(2), 'items');
+    },
+  },
+  {
+    id: 'N6',
+    title: 'a history of encrypted items is not copied',
+    async body(scene) {
+      const store = await scene.filled([user('x'), { __enc__: 1, v: 1, kid: 'hkdf-v1', payload: 'gAAA' }]);
+      const error = await refuses(() => store.fork(scene.id, `${scene.id}-copy`), 'session_error', 'fork()');
+      check(String(error['message']).includes('migrateSession'), 'an error that names migrateSession()');
+      check((await store.get(`${scene.id}-copy`)) === undefined, 'no session after a refused fork');
+    },
+  },
+];
