@@ -53,9 +53,10 @@ describe('conversations of the fake service', () => {
     const model = 'gpt-5.6-luna';
     await client.responses.create({ model, input: 'first', conversation: id });
     const stream = await client.responses.create({ model, input: 'second', conversation: id, stream: true });
-    for await (const event of stream) {
-      if (event.type === 'response.created') expect((await client.conversations.items.list(id)).data).toHaveLength(2);
-    }
+    const seen: number[] = [];
+    for await (const event of stream)
+      if (event.type === 'response.created') seen.push((await client.conversations.items.list(id)).data.length);
+    expect(seen).toEqual([2]);
     const { data } = await client.conversations.items.list(id, { order: 'asc' });
     const texts = data.map((item) => (item as { content: { text: string }[] }).content[0]?.text);
     expect(texts).toEqual(['first', 'one', 'second', 'two']);
