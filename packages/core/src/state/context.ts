@@ -3,6 +3,7 @@ import { sha256Base64Url } from '../base/digest.ts';
 import { UserError } from '../base/errors.ts';
 import { defineInspect } from '../base/inspect.ts';
 import { UsageAccumulator } from '../base/usage.ts';
+import { ItemViews } from '../items/views.ts';
 import { ApprovalMap } from './approvals.ts';
 import { InvocationLedger } from './ledger.ts';
 import type { AnyAgent } from '../agent/agent.ts';
@@ -20,6 +21,8 @@ export interface ContextInternals {
   approvals: ApprovalMap;
   ledger: InvocationLedger;
   turnInput: readonly AgentInputItem[];
+  /** What callbacks see of items; made when the first one looks. */
+  views?: ItemViews | undefined;
   toolInput: unknown;
   trace: Trace | undefined;
   span: Span | undefined;
@@ -75,9 +78,10 @@ export class RunContext<out C = unknown> {
     return contextInternals(this).usage.read();
   }
 
-  /** What the model is about to see this turn, before `callModelInputFilter`. */
+  /** What the model is about to see this turn, before `callModelInputFilter`. Frozen copies of what the run keeps. */
   get turnInput(): readonly AgentInputItem[] {
-    return contextInternals(this).turnInput;
+    const internals = contextInternals(this);
+    return viewsOf(internals).list(internals.turnInput);
   }
 
   /** Structured arguments of the agent tool that this run serves. */
@@ -228,6 +232,11 @@ export function idempotencyKey(runKey: string, path: readonly string[], callId: 
 /** The run's part of a context; the same object for the contexts of its tool calls. */
 export function contextInternals(context: RunContext): ContextInternals {
   return slotOf(context).run;
+}
+
+/** The views of a run's items; the same for all its callbacks. */
+export function viewsOf(internals: ContextInternals): ItemViews {
+  return (internals.views ??= new ItemViews());
 }
 
 /** Of a context that the caller passes only the value counts: every run has a context of its own (RUN-106). */

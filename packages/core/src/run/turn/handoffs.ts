@@ -11,10 +11,12 @@ import { Agent } from '../../agent/agent.ts';
 import { givesInput, handoffInternals } from '../../agent/handoff-internals.ts';
 import { UserError } from '../../base/errors.ts';
 import { pythonJson } from '../../base/json-encode.ts';
+import { isPlainObject } from '../../base/json.ts';
 import { kindOf } from '../../base/options.ts';
 import { checkNewItems } from '../../items/check.ts';
 import { HandoffOutputItem, ToolCallOutputItem } from '../../items/items.ts';
-import { contextInternals } from '../../state/context.ts';
+import { freezeRaw } from '../../items/views.ts';
+import { contextInternals, viewsOf } from '../../state/context.ts';
 import { readOnly } from '../../state/public-view.ts';
 import { spanMessages } from '../../tracing/messages.ts';
 import { callHooks } from '../hooks.ts';
@@ -139,8 +141,8 @@ async function historyChange(
   const nests = env.server === undefined && (handoff.nestHandoffHistory ?? options.nestHandoffHistory ?? false);
   if (filter === undefined && !nests) return undefined;
   const before = inputData(outputs, pass, env);
-  const patch: unknown = filter ? await env.control.race(filter(before)) : nested(before, env);
   const where = filter ? `the input filter of handoff ${handoff.toolName}` : 'nested history';
+  const patch: unknown = filter ? await filtered(filter, before, env) : nested(before, env);
   let after: HandoffInputData;
   try {
     after = mergePatch(before, patch, where);
@@ -155,15 +157,28 @@ async function historyChange(
 /** Frozen lists of the items themselves; calls that waited are decided, and no part of the history. */
 function inputData(outputs: readonly RunItem[], { record, start }: Pass, env: RunEnv): HandoffInputData {
   const { input, generatedItems } = record;
-  const items = generatedItems.filter((item) => item.type !== 'tool_approval_item');
-  const own = new Set(generatedItems.slice(start));
+  const isHistory = ({ type }: RunItem): boolean => type !== 'tool_approval_item';
   return Object.freeze({
     inputHistory: typeof input === 'string' ? input : readOnly(input),
-    preHandoffItems: readOnly(items.filter((item) => !own.has(item))),
-    newItems: readOnly([...items.filter((item) => own.has(item)), ...outputs]),
+    preHandoffItems: Object.freeze(generatedItems.slice(0, start).filter(isHistory)),
+    newItems: Object.freeze([...generatedItems.slice(start).filter(isHistory), ...outputs]),
     inputItems: undefined,
     context: env.context,
   });
+}
+
+/** What a filter returned, of items that it cannot change: run items are shown as they are, the input as copies. */
+async function filtered(filter: HandoffInputFilter, data: HandoffInputData, env: RunEnv): Promise<unknown> {
+  const { inputHistory, preHandoffItems, newItems } = data;
+  for (const item of preHandoffItems) freezeRaw(item.rawItem);
+  for (const item of newItems) freezeRaw(item.rawItem);
+  if (typeof inputHistory === 'string') return await env.control.race(filter(data));
+  const views = viewsOf(contextInternals(env.context));
+  const shown = views.list(inputHistory);
+  const patch: unknown = await env.control.race(filter(Object.freeze({ ...data, inputHistory: shown })));
+  if (!isPlainObject(patch) || !Array.isArray(patch['inputHistory'])) return patch;
+  const returned = patch['inputHistory'] as readonly AgentInputItem[];
+  return { ...patch, inputHistory: returned === shown ? inputHistory : views.sources(returned) };
 }
 
 function nested(data: HandoffInputData, { options }: RunEnv): object {
@@ -199,7 +214,7 @@ function ownedIn(
 /** The one place where history is not only appended to. Items of earlier turns stay public, whatever the model sees. */
 function rewriteHistory({ before, after, owned }: HistoryChange, pass: Pass, env: RunEnv): void {
   const { record } = pass;
-  const known = [...record.generatedItems, ...record.sessionItems];
+  const { generatedItems: known } = record;
   const { inputHistory, preHandoffItems, newItems, inputItems } = after;
   const places = record.sessionItems.length + pass.unpublished().length;
   if (inputHistory !== before.inputHistory)
@@ -207,11 +222,11 @@ function rewriteHistory({ before, after, owned }: HistoryChange, pass: Pass, env
   record.generatedItems = [...new Set([...preHandoffItems, ...(inputItems ?? newItems)])];
   record.ownedHistory = owned;
   withdraw(before.newItems, newItems, record);
-  pass.leave(newItems);
+  pass.leave(newItems, newItems === before.newItems);
   const taken = places - record.sessionItems.length - pass.unpublished().length;
   if (taken > 0) record.withdrawn = (record.withdrawn ?? 0) + taken;
   env.modelInput.rewritten();
-  forgetUnseen(known, [...record.generatedItems, ...record.sessionItems, ...newItems], env);
+  forgetUnseen([...known, ...before.newItems], newItems, record, env);
 }
 
 /** Of a turn that paused, items are public already: a filter decides on them, too (RUN-1202). The session keeps what it has. */
@@ -219,15 +234,19 @@ function withdraw(items: readonly RunItem[], left: readonly RunItem[], record: S
   if (left === items) return;
   const dropped = new Set(items);
   for (const item of left) dropped.delete(item);
+  if (dropped.size === 0) return;
   record.sessionItems = record.sessionItems.filter((item) => !dropped.has(item));
 }
 
 /** A state lists a finished call only with its items: of calls that stand nowhere any more it says nothing. */
-function forgetUnseen(known: readonly RunItem[], left: readonly RunItem[], env: RunEnv): void {
-  const there = new Set(left);
+function forgetUnseen(known: readonly RunItem[], left: readonly RunItem[], record: StateRecord, env: RunEnv): void {
+  const seen = new Set([...record.generatedItems, ...left]);
+  const unseen = known.filter((item) => !seen.has(item));
+  if (unseen.length === 0) return;
+  const isPublic = new Set(record.sessionItems);
   const { ledger } = contextInternals(env.context);
-  for (const item of known) {
-    if (there.has(item)) continue;
+  for (const item of unseen) {
+    if (isPublic.has(item)) continue;
     const { call_id: callId } = item.rawItem as { call_id?: unknown };
     if (typeof callId === 'string') ledger.forget(callId);
   }

@@ -49,6 +49,8 @@ export class Pass {
   readonly #base: number;
   readonly #order: number[] = [];
   #left: readonly RunItem[] | undefined;
+  /** What is left is all that the turn made, so that in a fresh one nothing of it is public. */
+  #leftAll = false;
   #handedOff = false;
   #paused = false;
   /** The run behind a call went on, whatever came of it. */
@@ -161,8 +163,9 @@ export class Pass {
   }
 
   /** The turn leaves other items to people and sessions than the model sees of it. */
-  leave(items: readonly RunItem[]): void {
+  leave(items: readonly RunItem[], all: boolean): void {
     this.#left = items;
+    this.#leftAll = all;
   }
 
   /** Items of the response and all its local results, whichever pass made them. */
@@ -192,10 +195,10 @@ export class Pass {
 
   /** Items of the response and its local results that nobody was told of yet, in the order of the record. */
   unpublished(): RunItem[] {
-    const items = this.record.generatedItems.slice(this.start);
-    if (this.fresh && this.#left === undefined) return items;
+    const items = this.#left ?? this.record.generatedItems.slice(this.start);
+    if (this.fresh && (this.#left === undefined || this.#leftAll)) return [...items];
     const known = new Set<RunItem>(this.record.sessionItems);
-    return [...new Set(this.#left ?? items)].filter((item) => !known.has(item));
+    return [...new Set(items)].filter((item) => !known.has(item));
   }
 
   /** Results are placed in call order, whichever call ends first; the last place is right nearly always. */

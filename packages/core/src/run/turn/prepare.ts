@@ -23,8 +23,7 @@ import { dedupeInput } from '../../items/convert.ts';
 import { needsPromptCacheKey, withPromptCacheKey } from '../../models/cache-key.ts';
 import { resolveModel } from '../../models/resolve.ts';
 import { mergeSettings } from '../../models/settings.ts';
-import { contextInternals } from '../../state/context.ts';
-import { readOnly } from '../../state/public-view.ts';
+import { contextInternals, viewsOf } from '../../state/context.ts';
 import { callHooks, callSharedHooks } from '../hooks.ts';
 
 /** What one model call is made of. */
@@ -80,9 +79,8 @@ export async function prepareCall(record: StateRecord, env: RunEnv): Promise<Pre
   const filter = env.options.callModelInputFilter as CallModelInputFilter | undefined;
   const seen = filter === undefined ? modelData : await filterInput(filter, record, env, modelData);
   env.server?.sending(seen.input);
-  let shown: readonly AgentInputItem[] | undefined;
   const told = callSharedHooks(record, env, (hooks) =>
-    hooks.onLlmStart?.(context as never, agent, seen.instructions, (shown ??= readOnly(seen.input))),
+    hooks.onLlmStart?.(context as never, agent, seen.instructions, viewsOf(contextInternals(context)).list(seen.input)),
   );
   if (told) await told;
   if (env.session) await env.session.writeInput();
@@ -183,8 +181,10 @@ async function filterInput(
   modelData: { readonly input: readonly AgentInputItem[]; readonly instructions: string | undefined },
 ): Promise<{ readonly input: readonly AgentInputItem[]; readonly instructions: string | undefined }> {
   let filtered: unknown;
+  const views = viewsOf(contextInternals(env.context));
+  const shown = { input: views.list(modelData.input).slice(), instructions: modelData.instructions };
   try {
-    filtered = await env.control.race(filter({ modelData, agent: record.currentAgent, context: env.context }));
+    filtered = await env.control.race(filter({ modelData: shown, agent: record.currentAgent, context: env.context }));
   } catch (error) {
     env.spans.fail('Error in call_model_input_filter', { exception: error });
     throw error;
@@ -195,5 +195,5 @@ async function filterInput(
   checkItemList(input, 'callModelInputFilter returned');
   if (instructions !== undefined && typeof instructions !== 'string')
     throw new UserError('callModelInputFilter must return `instructions` as a string, or leave them out.');
-  return { input: dedupeInput(input as AgentInputItem[]), instructions };
+  return { input: dedupeInput(views.sources(input as AgentInputItem[])), instructions };
 }

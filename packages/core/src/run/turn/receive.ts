@@ -3,6 +3,7 @@ import type { ModelResponse } from '../../models/model.ts';
 import type { ProcessedResponse, StateRecord } from '../../state/record.ts';
 import type { RunEnv } from '../env.ts';
 import type { PreparedCall } from './prepare.ts';
+import { freezeRaw } from '../../items/views.ts';
 import { contextInternals } from '../../state/context.ts';
 import { isOfCallIds } from '../../state/ledger.ts';
 import { qualifiedNameOf } from '../../state/lookup-key.ts';
@@ -90,7 +91,18 @@ function understand(response: ModelResponse, prepared: Asked, env: RunEnv): Plan
 
 export function llmEnd(response: ModelResponse, record: StateRecord, env: RunEnv): Promise<void> | undefined {
   if (env.server?.llmEndDue(record) === false) return undefined;
-  return callSharedHooks(record, env, (hooks) => hooks.onLlmEnd?.(env.context as never, record.currentAgent, response));
+  return callSharedHooks(record, env, (hooks) => {
+    if (hooks.onLlmEnd === undefined) return undefined;
+    freezeResponse(response);
+    return hooks.onLlmEnd(env.context as never, record.currentAgent, response);
+  });
+}
+
+/** Hooks see the response that the run keeps (RUN-1203). */
+function freezeResponse({ output, usage, rawUsage }: ModelResponse): void {
+  for (const item of output) freezeRaw(item);
+  freezeRaw(usage);
+  freezeRaw(rawUsage);
 }
 
 /** One name per call, with its namespace; of the provider's tools the name of their kind. */
