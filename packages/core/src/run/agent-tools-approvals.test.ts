@@ -4,6 +4,7 @@ import { Agent, configureLogging, getRunErrorState, RunState, tool, UserError } 
 import type { RunResult, ToolContext } from '../index.ts';
 import { recordOf } from '../snapshot/run-state.ts';
 import { getScope } from '../state/agent-tool-runs.ts';
+import { copyRecord } from '../state/copy.ts';
 import { bothForms } from '../testing/forms.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { ScriptedModel, toolCall } from '../testing/index.ts';
@@ -720,6 +721,47 @@ bothForms((runForm, form) => {
 });
 
 describe('a paused nested run', () => {
+  it('that cannot be written down fails a strict state, else its call is in doubt, with one warning [STATE-242]', async () => {
+    const { desk, effects } = setup([ask(), 'done'], [rm(), 'r']);
+    const { run } = await import('../index.ts');
+    const state = (await run(desk, 'hi', { context: { pin: '1234' } })).toState();
+    const failsInside = () => {
+      let written = 0;
+      return () => {
+        written += 1;
+        if (written > 1) throw new Error('no pin 1234');
+        return {};
+      };
+    };
+    expect(() => state.toString({ contextSerializer: failsInside(), strictContext: true })).toThrow(
+      /contextSerializer threw/,
+    );
+    const lines = logged({ level: 'warn' });
+    const text = state.toString({ contextSerializer: failsInside() });
+    expect(lines).toMatchObject([{ message: expect.stringMatching(/\bout\b.*in doubt/) as string, data: undefined }]);
+    expect(lines[0]?.message).not.toMatch(/1234/);
+    const read = await RunState.fromString(desk, text);
+    expect(read.interruptions).toEqual([]);
+    expect(await rejection(run(desk, read))).toMatchObject({ code: 'call_executed_uncommitted' });
+    expect(effects).toEqual([]);
+  });
+
+  it('of a call that the turn has not is kept no longer than the turn [STATE-256]', async () => {
+    const { desk } = setup([ask(), 'done'], [rm(), 'r']);
+    const { run } = await import('../index.ts');
+    const state = approveAll((await run(desk, 'hi')).toState());
+    const record = recordOf(state);
+    const runs = record.agentToolRuns;
+    if (runs === undefined) throw new Error('no registry');
+    const left = { type: 'function_call', call_id: 'gone', name: 'expert', arguments: '{}' } as const;
+    runs.record(left, { record: copyRecord(record) }, runs.scope);
+    runs.record(left, { record: copyRecord(record) }, 'of somebody else');
+    expect(runs.size).toBe(3);
+    const result = await run(desk, state);
+    expect(result.finalOutput).toBe('done');
+    expect([runs.size, recordOf(result.toState()).agentToolRuns?.size ?? 0]).toEqual([0, 0]);
+  });
+
   it('takes decisions of old snapshots that were kept outside [STATE-245]', async () => {
     const { desk, effects } = setup([ask(), 'done'], [rm(), 'r']);
     const { run } = await import('../index.ts');

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Agent, configureLogging } from '../index.ts';
+import { Agent, configureLogging, defineModel } from '../index.ts';
 import type { AgentToolOptions, RunStreamEvent } from '../index.ts';
 import { bothForms } from '../testing/forms.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { ScriptedModel, text, toolCall } from '../testing/index.ts';
 import type { ModelStep } from '../testing/index.ts';
-import { effectTool, logged, namesOf, rejection, unhandledDuring } from '../../test/run-kit.ts';
+import { effectTool, idle, logged, namesOf, rejection, unhandledDuring } from '../../test/run-kit.ts';
 
 beforeEach(() => configureLogging({ level: 'silent' }));
 afterEach(() => resetDefaults());
@@ -95,6 +95,50 @@ bothForms((runForm, form) => {
       const result = await runForm(desk, 'hi');
       expect(outputOf(outer)).toMatch(/^UserError: .*onStream.* 1024 events/);
       expect([result.finalOutput, handled]).toEqual(['done', 1]);
+    });
+
+    it('with `eventBufferLimit` holds the nested model back until the handler is done, however slow it is [TOOL-AT35, RUN-1410]', async () => {
+      let handled = 0;
+      let most = 0;
+      let taken = 0;
+      const inner = new ScriptedModel([long(1500, false)]);
+      const model = defineModel({
+        async *streamResponse(request) {
+          for await (const event of inner.streamResponse(request)) {
+            taken += 1;
+            yield event;
+          }
+        },
+      });
+      const { desk, outer } = streamed(
+        async () => {
+          handled += 1;
+          await idle(1);
+          most = Math.max(most, taken - handled);
+        },
+        inner,
+        { run: { eventBufferLimit: 5, model } },
+      );
+      await runForm(desk, 'hi');
+      expect(outputOf(outer)).toHaveLength(1500);
+      expect(handled).toBeGreaterThan(1500);
+      expect(most).toBeLessThanOrEqual(7);
+    });
+
+    it('held back by a handler that never takes an event, ends with the run [TOOL-AT35, AT13, RUN-512]', async () => {
+      const abort = new AbortController();
+      const { desk } = streamed(
+        () => {
+          setImmediate(() => abort.abort());
+          return new Promise(() => undefined);
+        },
+        new ScriptedModel([long(50, true)]),
+        { run: { eventBufferLimit: 1 } },
+      );
+      const unhandled = await unhandledDuring(async () => {
+        expect(await rejection(runForm(desk, 'hi', { signal: abort.signal }))).toMatchObject({ name: 'AbortError' });
+      });
+      expect(unhandled).toEqual([]);
     });
 
     it('goes on with a handler that keeps up, however many events there are [TOOL-AT35]', async () => {

@@ -24,6 +24,8 @@ export class EventDispatch {
   /** Of the nested run: the call's, and our own. */
   readonly signal: AbortSignal;
   #running: Promise<void> | undefined;
+  /** The model's stream that waits until the handler has taken enough (`eventBufferLimit`). */
+  #full: { readonly limit: number; readonly resolve: () => void } | undefined;
   #check: ReturnType<typeof setTimeout> | undefined;
   #overflow: UserError | undefined;
   /** Ends `drive` before the handler is done. */
@@ -40,6 +42,7 @@ export class EventDispatch {
     return {
       emit: (event) => this.#push(event, agent()),
       boundary: () => undefined,
+      room: (limit) => this.#room(limit),
       decided: () => undefined,
     };
   }
@@ -49,7 +52,10 @@ export class EventDispatch {
     const cut = new Promise<void>((resolve) => {
       this.#cut = resolve;
     });
-    const onAbort = (): void => this.#cut?.();
+    const onAbort = (): void => {
+      this.#release();
+      this.#cut?.();
+    };
     this.#outer.addEventListener('abort', onAbort, { once: true });
     if (this.#outer.aborted) onAbort();
     try {
@@ -77,10 +83,24 @@ export class EventDispatch {
     if (this.#waiting.length > LIMIT) this.#check ??= setTimeout(() => this.#checkLimit(), 0);
   }
 
+  /** Resolves when no more than `limit` events wait, or nobody takes them any more; `undefined`: that is so. */
+  #room(limit: number): Promise<void> | undefined {
+    if (this.signal.aborted || this.#waiting.length <= limit) return undefined;
+    return new Promise((resolve) => {
+      this.#full = { limit, resolve };
+    });
+  }
+
+  #release(): void {
+    this.#full?.resolve();
+    this.#full = undefined;
+  }
+
   async #dispatch(): Promise<void> {
     // What is emitted stays in order: the handler starts when the run's own work lets it.
     await Promise.resolve();
     for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
+      if (this.#full && this.#waiting.length <= this.#full.limit) this.#release();
       try {
         await this.#handler({ ...next, toolCall: this.#toolCall });
       } catch {
@@ -98,6 +118,7 @@ export class EventDispatch {
     );
     this.#own.abort(this.#overflow);
     this.#waiting.length = 0;
+    this.#release();
     this.#cut?.();
   }
 }

@@ -356,9 +356,25 @@ bothForms((runForm, form) => {
       ]);
     });
 
-    it('beside what cannot be rebuilt takes the whole response with it [RUN-923, RUN-924]', async () => {
-      const { session } = await blocked({}, [[reasoning('think'), call()]]);
-      expect(session.kinds).toBe('u');
+    it('beside what cannot be rebuilt takes the whole response with it, and nothing of earlier turns [RUN#27, RUN-923, RUN-924]', async () => {
+      const effects: string[] = [];
+      const tools = [effectTool('look', effects), effectTool('t', effects, { result: () => 'secret' })];
+      const session = new PlainSession();
+      const agent = new Agent({
+        name: 'A',
+        model: new ScriptedModel([
+          [reasoning('first'), toolCall('look', { id: '0' }, { callId: 'c0' })],
+          [reasoning('secret thought'), call()],
+        ]),
+        tools,
+        toolUseBehavior: { stopAtToolNames: ['t'] },
+        outputGuardrails: [judge('no', true)],
+      });
+      const error = await rejection(runForm(agent, 'Hi', { session }));
+      expect(error).toBeInstanceOf(OutputGuardrailTripwireTriggered);
+      expect(effects).toEqual(['look 0', 't c1']);
+      expect(session.kinds).toBe('u reasoning fc fco');
+      expect(JSON.stringify(session.items)).not.toContain('secret');
     });
 
     it('whose session write fails is owed without data; the guardrail stays the error [RUN-921, RUN-927]', async () => {
@@ -398,6 +414,28 @@ bothForms((runForm, form) => {
 });
 
 describe('what a stream shows of a blocked tool output', () => {
+  it('beside reasoning is nothing of the response: items, raw response, state [RUN#27, RUN-921, RUN-923, RUN-924]', async () => {
+    const steps = [
+      [reasoning('first'), call('g', 'c0')],
+      [reasoning('secret thought'), call()],
+    ];
+    const agent = desk(steps, { guardrails: [judge('no', true)], behavior: { stopAtToolNames: ['t'] } });
+    const paused = runStreamed(agent, 'Hi');
+    await readAll(paused);
+    const state = paused.toState();
+    state.reject(state.interruptions[0] as never, { message: 'not now' });
+    const stream = runStreamed(agent, state);
+    expect(await rejection(readAll(stream))).toBeInstanceOf(OutputGuardrailTripwireTriggered);
+    expect(stream.newItems.map(({ type }) => type)).toEqual([
+      'reasoning_item',
+      'tool_call_item',
+      'tool_approval_item',
+      'tool_call_output_item',
+    ]);
+    expect(stream.rawResponses).toEqual(paused.rawResponses);
+    expect(stream.toState().toString()).not.toContain('secret');
+  });
+
   it('is without it: members, state and later events [RUN#26, RUN-925, RUN-926, RUN-927]', async () => {
     const records = logged({ level: 'debug' });
     const recorder = new InMemoryTraceProcessor();

@@ -282,7 +282,7 @@ describe('calls of tools', () => {
     expect(streamed.events.filter((event) => event.type === 'run_item_stream_event')).toEqual([]);
   });
 
-  it('tells the model about an unknown tool when asked to, and runs the other calls [RUN-514, 241]', async () => {
+  it('tells the model about an unknown tool when asked to, behind what the other calls gave [RUN#37, RUN-514, 241, TOOL-X4]', async () => {
     const { plain } = await symmetry({
       setUp: () => ({
         agent: new Agent({
