@@ -41,6 +41,12 @@ async function measure(measurement: MeasurementName): Promise<number[]> {
       return [await msOf({ turns: 1, calls: sized(100) })];
     case 'calls-1000':
       return [await msOf({ turns: 1, calls: sized(1_000) })];
+    case 'handoffs': {
+      const { handoffTimes } = await import('./handoffs.ts');
+      const [ten, fifty] = await handoffTimes([10, 50], ms);
+      if (ten === undefined || fifty === undefined) throw new Error('Two chains were to be measured.');
+      return [ten, fifty / ten];
+    }
     case 'state-input': {
       const { stateTimes } = await import('./state.ts');
       const { save, stringify, restore, parse } = await stateTimes('input', sized(10_000), ms, cpuMs);

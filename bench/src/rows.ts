@@ -10,6 +10,7 @@ export type MeasurementName =
   | 'runs-at-once'
   | 'calls-100'
   | 'calls-1000'
+  | 'handoffs'
   | 'state-input'
   | 'state-items'
   | 'state-nested'
@@ -106,6 +107,14 @@ const runs: readonly Measurement[] = [
         unit: 'ms/run',
         goals: [{ atMost: 12, of: { row: '100 tool calls in a turn' } }],
       },
+    ],
+  },
+  {
+    name: 'handoffs',
+    peers: own,
+    rows: [
+      { title: 'one handoff, in a chain of 10 agents', unit: 'µs' },
+      { title: '… in a chain of 50, of 10', unit: '×', goals: [{ atMost: 1.25 }] },
     ],
   },
 ];
