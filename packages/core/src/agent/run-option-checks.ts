@@ -73,6 +73,7 @@ const checks: Readonly<Record<keyof RunOptions, Check>> = {
   traceIncludeSensitiveData: boolean,
   traceApiKey: nonEmptyString,
   traceTaskAndTurnSpans: boolean,
+  traceSessionSpans: boolean,
   traceRedact: callback,
 };
 

@@ -2,13 +2,19 @@ import type { OpenAI } from 'openai';
 import { checkOptions, kinds } from '../base/options.ts';
 import { onReset } from '../base/reset.ts';
 import { forgetOpenAIProvider } from '../models/provider.ts';
+import { setTraceExportKey } from '../tracing/export-key.ts';
+import { setHarnessId } from '../tracing/harness.ts';
 import { checkClient } from './client.ts';
 
 /** Settings for providers and models that are made afterwards; `null` restores a default. */
 export interface OpenAIDefaults {
   /** Default `OPENAI_API_KEY`. */
   apiKey?: string | null | undefined;
+  /** Key of exporters of traces, instead of `apiKey` or the client's. Nothing is exported because of it. */
+  traceApiKey?: string | null | undefined;
   client?: OpenAI | null | undefined;
+  /** Trace metadata `agent_harness_id`. Default `OPENAI_AGENT_HARNESS_ID`. */
+  harnessId?: string | null | undefined;
 }
 
 let apiKey: string | undefined;
@@ -22,12 +28,27 @@ let client: OpenAI | undefined;
 export function setOpenAIDefaults(defaults: OpenAIDefaults): void {
   checkOptions(
     defaults,
-    { apiKey: kinds.nullable(kinds.nonEmptyString), client: kinds.nullable(checkClient) },
+    {
+      apiKey: kinds.nullable(kinds.nonEmptyString),
+      traceApiKey: kinds.nullable(kinds.nonEmptyString),
+      client: kinds.nullable(checkClient),
+      harnessId: kinds.nullable(kinds.string),
+    },
     'setOpenAIDefaults()',
   );
   if (defaults.apiKey !== undefined) apiKey = defaults.apiKey ?? undefined;
   if (defaults.client !== undefined) client = defaults.client ?? undefined;
+  setTraceDefaults(defaults);
   forgetOpenAIProvider();
+}
+
+/** A key of models is one for exporters too, as far as those have none of their own (MODEL-314). */
+function setTraceDefaults({ apiKey, traceApiKey, client, harnessId }: OpenAIDefaults): void {
+  if (harnessId !== undefined) setHarnessId(harnessId ?? undefined);
+  const ofClient: unknown = client?.apiKey;
+  if (traceApiKey !== undefined) setTraceExportKey(traceApiKey ?? undefined);
+  else if (apiKey !== undefined) setTraceExportKey(apiKey ?? undefined);
+  else if (typeof ofClient === 'string' && ofClient !== '') setTraceExportKey(ofClient);
 }
 
 export function defaultApiKey(): string | undefined {

@@ -1,4 +1,5 @@
 // `@agents/core/openai`: what talks to the OpenAI API. Loads the `openai` package.
+export { OpenAIConversationsSession } from './conversations-session.ts';
 export { setOpenAIDefaults } from './defaults.ts';
 export type { OpenAIDefaults } from './defaults.ts';
 export { MultiProvider } from './multi-provider.ts';

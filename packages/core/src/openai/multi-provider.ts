@@ -1,6 +1,7 @@
 import { UserError } from '../base/errors.ts';
 import { checkOptions, kinds } from '../base/options.ts';
 import type { Model, ModelProvider } from '../models/model.ts';
+import { harnessId } from '../tracing/harness.ts';
 import { OpenAIProvider } from './provider.ts';
 import type { OpenAIProviderOptions } from './provider.ts';
 
@@ -40,6 +41,11 @@ export class MultiProvider implements ModelProvider {
     this.#providers = new Map(Object.entries(providers));
     this.#openai = isProvider(openai) ? openai : new OpenAIProvider(openai);
     this.#unknownPrefix = unknownPrefix;
+  }
+
+  /** That of the OpenAI provider. @internal */
+  get [harnessId](): string | undefined {
+    return (this.#openai as { readonly [harnessId]?: string | undefined })[harnessId];
   }
 
   /** @throws UserError for a prefix that nobody has; what the provider throws */

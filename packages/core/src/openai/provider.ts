@@ -4,6 +4,7 @@ import { checkOptions, kinds } from '../base/options.ts';
 import type { Model, ModelProvider } from '../models/model.ts';
 import { checkClient, makeClient, once } from './client.ts';
 import type { ClientSource } from './client.ts';
+import { harnessId } from '../tracing/harness.ts';
 import { defaultApiKey, defaultClient } from './defaults.ts';
 import { modelWithClient } from './responses-model.ts';
 
@@ -14,6 +15,8 @@ export interface OpenAIProviderOptions {
   baseURL?: string | undefined;
   organization?: string | undefined;
   project?: string | undefined;
+  /** Trace metadata `agent_harness_id` of runs with this provider. Default: that of the process, else `OPENAI_AGENT_HARNESS_ID`. */
+  harnessId?: string | null | undefined;
 }
 
 /**
@@ -29,15 +32,25 @@ export interface OpenAIProviderOptions {
 export class OpenAIProvider implements ModelProvider, AsyncDisposable {
   readonly #client: ClientSource;
   readonly #warned: Set<string> = new Set();
+  /** @internal */
+  readonly [harnessId]: string | undefined;
 
   constructor(options: OpenAIProviderOptions = {}) {
     const text = kinds.string;
     checkOptions(
       options,
-      { client: checkClient, apiKey: text, baseURL: text, organization: text, project: text },
+      {
+        client: checkClient,
+        apiKey: text,
+        baseURL: text,
+        organization: text,
+        project: text,
+        harnessId: kinds.nullable(text),
+      },
       'OpenAIProvider',
     );
-    const { client, ...own } = options;
+    const { client, harnessId: harness, ...own } = options;
+    this[harnessId] = harness ?? undefined;
     // An empty string counts as given.
     const isOwn = Object.values(own).some((value) => value !== undefined);
     if (client !== undefined && isOwn) {
@@ -61,7 +74,7 @@ export class OpenAIProvider implements ModelProvider, AsyncDisposable {
   }
 }
 
-function clientOptions(own: Omit<OpenAIProviderOptions, 'client'>): Parameters<typeof makeClient>[0] {
+function clientOptions(own: Omit<OpenAIProviderOptions, 'client' | 'harnessId'>): Parameters<typeof makeClient>[0] {
   const given = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined));
   const apiKey = own.apiKey ?? defaultApiKey();
   return { ...given, ...(apiKey === undefined ? undefined : { apiKey }) };

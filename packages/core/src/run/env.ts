@@ -11,6 +11,7 @@ import type { RunExtendedStreamEvent, RunStreamEvent } from './events.ts';
 import type { ResolvedOptions } from './options.ts';
 import type { InputCheck } from './input-check.ts';
 import type { ServerHistory } from './server-history.ts';
+import type { SessionEffect } from './session-span.ts';
 import type { RunSpans } from './spans.ts';
 import type { ModelInput } from './turn/model-input.ts';
 
@@ -18,7 +19,7 @@ import type { ModelInput } from './turn/model-input.ts';
 export type Effect =
   | { readonly kind: 'model'; readonly turn: number; readonly agentName: string }
   | { readonly kind: 'tool'; readonly toolName: string; readonly callId: string }
-  | { readonly kind: 'session'; readonly operation: 'read' | 'append' };
+  | SessionEffect;
 
 /** What the run of an agent tool has of the run around it. */
 export interface Nesting {

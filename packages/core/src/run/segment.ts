@@ -215,6 +215,7 @@ export class Segment {
       if (model.onRunEnd) await tell('onRunEnd of a model', () => model.onRunEnd?.(env.owner));
     control.dispose();
     env.spans.end();
+    if (outcome === 'interrupted') env.spans.keepTrace(this.#record);
     if (this.#record.agentToolRuns) setScope(env.context, null);
   }
 
@@ -336,7 +337,8 @@ class SegmentEnv implements RunEnv {
     const { control } = this;
     if (control.error) return Promise.reject(control.error);
     if (effect.kind !== 'session') return execute();
-    return control.race(execute(), effect.operation === 'append' ? APPEND_GRACE_MS : 0);
+    const call = this.spans.session(effect, this.options.session, execute);
+    return control.race(call, effect.operation === 'append' ? APPEND_GRACE_MS : 0);
   };
 
   countUsage(usage: Usage): void {

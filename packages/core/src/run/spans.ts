@@ -6,6 +6,7 @@ import type { ResponseFunctionToolCall } from '../items/wire.ts';
 import type { ModelTracing, Usage } from '../models/model.ts';
 import type { StateRecord } from '../state/record.ts';
 import type { Span, SpanUsage, Trace } from '../tracing/types.ts';
+import type { Session } from '../sessions/contract.ts';
 import type { ResolvedOptions } from './options.ts';
 import type { ModelTimeoutError } from '../base/errors.ts';
 import { resolveOutput } from '../agent/output.ts';
@@ -15,8 +16,11 @@ import { isOfCallIds } from '../state/ledger.ts';
 import { GuardrailSpan } from './guardrail-span.ts';
 import type { GuardrailStage } from './guardrail-span.ts';
 import { HandoffSpan } from './handoff-span.ts';
+import { inSessionSpan } from './session-span.ts';
+import type { SessionEffect } from './session-span.ts';
 import { qualifiedNameOf } from '../state/lookup-key.ts';
 import { failCancelled, FunctionSpan } from './function-span.ts';
+import { getDefaultModelProvider } from '../models/provider.ts';
 import { tracedInput } from '../models/traced-input.ts';
 import { addDetails, failSpan, failSpanIfOk, finishItem, startItem } from '../tracing/lifecycle.ts';
 import { startRunTrace } from '../tracing/run-trace.ts';
@@ -37,7 +41,8 @@ interface SpansInit {
 export function startSpans(record: StateRecord, options: ResolvedOptions, from: SpansInit): RunSpans {
   const resumed = record.currentTurn > 0;
   const { streamed, parent } = from;
-  const run = startRunTrace(options, record.trace, parent);
+  const provider = options.modelProvider ?? getDefaultModelProvider();
+  const run = startRunTrace(options, { stored: record.trace, parent, provider });
   try {
     const trace = traceRecordOf(run.trace, record.trace);
     const spans = new RunSpans(record, run, { streamed, resumed, nested: parent !== undefined });
@@ -89,8 +94,9 @@ export class RunSpans {
   ) {
     this.#run = run;
     if (run.recording && run.taskAndTurnSpans) {
-      this.#task = startItem(run.span({ type: 'task', name: run.workflowName }, run.parent));
+      this.#task = run.span({ type: 'task', name: run.workflowName }, run.parent);
       addDetails(this.#task, details);
+      startItem(this.#task);
     }
     this.#context = contextInternals(record.context);
     this.#context.trace = run.trace;
@@ -204,6 +210,7 @@ export class RunSpans {
   modelTimedOut(error: ModelTimeoutError): void {
     for (const span of this.#run.openSpans()) {
       if ((span.type !== 'response' && span.type !== 'generation') || span.parent !== this.current) continue;
+      addDetails(span, { errorType: 'timeout' });
       failSpanIfOk(span, {
         message: 'Error getting response',
         data: { error: errorText(error, this.#texts(span)) },
@@ -236,13 +243,13 @@ export class RunSpans {
     if (!this.#run.recording) return undefined;
     const span = this.#run.span({ type: 'function', name: qualifiedNameOf(call.name, call.namespace) }, this.current);
     this.#run.setSensitive(span, 'input', call.arguments);
-    startItem(span);
     addDetails(span, {
       toolCallId: call.call_id,
       toolType: 'function',
       toolDescription: tool?.description ?? '',
       agentName: agent.name,
     });
+    startItem(span);
     return new FunctionSpan(span, this.#run, call.name);
   }
 
@@ -253,15 +260,25 @@ export class RunSpans {
     work: (span: HandoffSpan | undefined) => Promise<T>,
   ): Promise<T> {
     if (!this.#run.recording) return await work(undefined);
-    const span = startItem(this.#run.span({ type: 'handoff', fromAgent }, this.current));
+    const span = this.#run.span({ type: 'handoff', fromAgent }, this.current);
     addDetails(span, { toolCallId: call.call_id, toolName: call.name });
+    startItem(span);
     return await new HandoffSpan(span, this.#run).within(work);
+  }
+
+  /** One call of the session: in the scope of the task, in a span of its own where the run shows those. */
+  session<T>(effect: SessionEffect, session: Session | null | undefined, work: () => Promise<T>): Promise<T> {
+    if (!this.#run.recording) return work();
+    const owner = this.#task ?? this.#run.parent;
+    if (!this.#run.sessionSpans) return runInScope(owner, work);
+    return inSessionSpan(this.#run, { owner, effect, session }, work);
   }
 
   startGuardrail(name: string, stage: GuardrailStage, agentName: string, parallel: boolean): GuardrailSpan | undefined {
     if (!this.#run.recording) return undefined;
-    const span = startItem(this.#run.span({ type: 'guardrail', name }, this.current));
+    const span = this.#run.span({ type: 'guardrail', name }, this.current);
     addDetails(span, { stage, agentName, parallel });
+    startItem(span);
     return new GuardrailSpan(span, this.#run, name);
   }
 
@@ -283,6 +300,7 @@ export class RunSpans {
       if (span.type === 'function') failCancelled(span, error, span.spanData.name, this.#texts(span));
     };
     if (error instanceof RunAbortedError) {
+      if (this.#agent) addDetails(this.#agent.span, { errorType: 'cancelled' });
       this.#run.endOpenSpans(stop);
       return;
     }
@@ -295,6 +313,11 @@ export class RunSpans {
       message: 'Error in agent run',
       data: { error: errorText(error, this.#texts(span)) },
     });
+  }
+
+  /** What a paused run keeps of its trace: processors may know more of it now than when it began. */
+  keepTrace(record: StateRecord): void {
+    if (this.#run.recording) record.trace = traceRecordOf(this.#run.trace, record.trace);
   }
 
   /** The segment is over; nothing of it stays open. */

@@ -6,7 +6,12 @@ import type { HistoryOperation, Session, TransactionalSession } from './contract
 
 /** Wraps one effect of a session: the loop's seam for spans, observers and engines. */
 export type SessionStep = <T>(
-  effect: { readonly kind: 'session'; readonly operation: 'read' | 'append' },
+  effect: {
+    readonly kind: 'session';
+    readonly operation: 'read' | 'append';
+    /** How many an append adds. */
+    readonly items?: number;
+  },
   fn: () => Promise<T>,
 ) => Promise<T>;
 

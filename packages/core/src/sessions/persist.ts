@@ -6,8 +6,8 @@ import type { StateRecord } from '../state/record.ts';
 import { claimHeld, inputBatch, rawDigests, turnBatch } from './batch.ts';
 import { appendItems, applyOperation, popItems, readItems } from './calls.ts';
 import type { SessionStep } from './calls.ts';
-import { supports } from './contract.ts';
-import type { HistoryOperation, Session, TransactionalSession } from './contract.ts';
+import { partialAppend, supports } from './contract.ts';
+import type { HistoryOperation, PartialAppendSession, Session, TransactionalSession } from './contract.ts';
 import { SessionOutcomeUnknownError } from './errors.ts';
 import { batchPosition, operationId } from './operation-id.ts';
 import { hold } from './held.ts';
@@ -173,7 +173,7 @@ export class SessionWriter {
       if (!stillThere(before, batch, digests)) throw ambiguous();
     } else {
       const outcome = readOutcome(before, batch, digests);
-      if (outcome === 'ambiguous') throw ambiguous();
+      if (outcome === 'ambiguous') return await this.#settlePartial(pending);
       if (outcome === 'unchanged') {
         await this.#append(pending);
         tail.push(...pending.items);
@@ -183,6 +183,19 @@ export class SessionWriter {
     this.#acknowledge(pending);
     this.#tail = new KnownTail(tail, false);
     this.#rejoin?.end();
+  }
+
+  /** A session that stores a batch in parts may know which of them it has. */
+  async #settlePartial(pending: PendingWrite): Promise<void> {
+    const session = this.#session as Session & Partial<PartialAppendSession>;
+    if (typeof session[partialAppend] !== 'function') throw ambiguous();
+    const goesOn = await this.#step({ kind: 'session', operation: 'append' }, async () =>
+      session[partialAppend]?.(pending.items),
+    );
+    if (goesOn !== true) throw ambiguous();
+    this.#tail = undefined;
+    this.#rejoin?.settled(pending.items);
+    this.#acknowledge(pending);
   }
 
   /** Steps ③ to ⑤ of STATE §11.2. The last append of a run needs no `before`: nobody will settle it. */
@@ -214,7 +227,7 @@ export class SessionWriter {
   async #replace(expectedSuffix: readonly AgentInputItem[], replacement: readonly AgentInputItem[]): Promise<void> {
     const session = this.#session;
     this.#chain?.restart();
-    await this.#step({ kind: 'session', operation: 'append' }, async () => {
+    await this.#step({ kind: 'session', operation: 'append', items: replacement.length }, async () => {
       if (supports(session, 'transactions')) {
         const transaction = { type: 'replace_suffix', expectedSuffix, replacement } as const;
         return await this.#apply(session, { operationId: randomHex(16), transaction });
@@ -232,7 +245,7 @@ export class SessionWriter {
     const stored = this.#digests(await this.#read(items.length));
     if (this.#digests(items).every((digest, index) => digest === stored[index])) return;
     this.#chain?.restart();
-    await this.#step({ kind: 'session', operation: 'append' }, () =>
+    await this.#step({ kind: 'session', operation: 'append', items: items.length }, () =>
       this.#apply(session, { operationId: randomHex(16), transaction: { type: 'append_items', items } }),
     );
   }
@@ -249,7 +262,7 @@ export class SessionWriter {
   async #append(pending: PendingWrite): Promise<void> {
     const session = this.#session;
     const { items } = pending;
-    await this.#step({ kind: 'session', operation: 'append' }, async () => {
+    await this.#step({ kind: 'session', operation: 'append', items: items.length }, async () => {
       const chain = this.#chain;
       const transactions = supports(session, 'transactions') ? session : undefined;
       if (!chain && !transactions) return await appendItems(session, items, this.#context);

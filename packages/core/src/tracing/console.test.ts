@@ -7,6 +7,7 @@ import { addDetails } from './lifecycle.ts';
 import { addTraceProcessor } from './processors.ts';
 import { configureTracing, shutdownTracing } from './provider.ts';
 import { startRunTrace } from './run-trace.ts';
+import type { RunTraceOrigin } from './run-trace.ts';
 import { withSpan, withTrace } from './with.ts';
 import type { Span, Trace } from './types.ts';
 
@@ -135,8 +136,8 @@ it('prints one wire record a line as JSON: a trace at its start, a span at its e
 it('prints a resumed run as a tree of its own, the same in the process of the pause and in another one', () => {
   const clock = fixed();
   const lines = print();
-  const segment = (stored?: Parameters<typeof startRunTrace>[1]): void => {
-    const run = startRunTrace({}, stored);
+  const segment = (stored?: RunTraceOrigin['stored']): void => {
+    const run = startRunTrace({}, { stored });
     const task = run.span({ type: 'task', name: 'Agent workflow' }, run.parent).start();
     run.span({ type: 'agent', name: 'A' }, task).start().finish();
     clock.ms += 12;

@@ -18,6 +18,7 @@ export const spanMessages = {
   invalidJsonProvided: 'Invalid JSON provided',
   inputFilter: 'Error in call_model_input_filter',
   guardrail: 'Error running guardrail',
+  session: 'Error in session',
   redacted: 'Error details are redacted.',
   toolRedacted: 'Tool execution failed. Error details are redacted.',
   unavailable: 'Error details are unavailable.',

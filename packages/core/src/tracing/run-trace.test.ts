@@ -42,7 +42,7 @@ function segment(
   stored?: TraceRecord,
   inside?: (run: RunTrace, agent: Span) => void,
 ): RunTrace {
-  const run = startRunTrace(options, stored);
+  const run = startRunTrace(options, { stored });
   run.run(() => {
     const task = run.span({ type: 'task', name: run.workflowName }, run.parent).start();
     const agent = run.span({ type: 'agent', name: 'A' }, task).start();
@@ -103,7 +103,7 @@ it('hangs on a given parent where nothing is current [TRACE-C9]', () => {
   configureTracing({ storage: { getStore: () => undefined, run: (_store, fn) => fn() } });
   const outer = startRunTrace({});
   const span = outer.span({ type: 'function', name: 'f' }, outer.parent).start();
-  expect(startRunTrace({}, undefined, span)).toMatchObject({ owns: false, parent: span, trace: outer.trace });
+  expect(startRunTrace({}, { parent: span })).toMatchObject({ owns: false, parent: span, trace: outer.trace });
 });
 
 it('holds the end of a foreign trace until its runs are over [TRACE-A10, C15]', () => {
@@ -163,7 +163,7 @@ describe('switched off', () => {
       expect(agent.isNoop).toBe(true);
       expect(getCurrentTrace()).toBe(outer.trace);
       expect(segment()).toMatchObject({ enabled: true, recording: false, trace: outer.trace });
-      expect(startRunTrace({}, undefined, agent).trace).toBe(outer.trace);
+      expect(startRunTrace({}, { parent: agent }).trace).toBe(outer.trace);
     });
     expect(run.trace.traceId).toMatch(/^trace_/);
     expect([run.modelTracing, run.enabled]).toEqual(['enabled', true]);
@@ -223,9 +223,9 @@ describe('resume', () => {
 
   it('takes the stored name unless the options have one of their own [TRACE-R1]', () => {
     const stored: TraceRecord = { traceId: 'trace_s', workflowName: 'Stored', groupId: 'g', extra: {} };
-    expect(startRunTrace({}, stored).workflowName).toBe('Stored');
-    expect(startRunTrace({ workflowName: 'Agent workflow' }, stored).workflowName).toBe('Stored');
-    expect(startRunTrace({ workflowName: 'Mine', groupId: 'mine' }, stored).trace).toMatchObject({
+    expect(startRunTrace({}, { stored }).workflowName).toBe('Stored');
+    expect(startRunTrace({ workflowName: 'Agent workflow' }, { stored }).workflowName).toBe('Stored');
+    expect(startRunTrace({ workflowName: 'Mine', groupId: 'mine' }, { stored }).trace).toMatchObject({
       name: 'Mine',
       groupId: 'mine',
       traceId: 'trace_s',

@@ -1,6 +1,7 @@
 import type { ModelTracing } from '../models/model.ts';
 import type { TraceRecord } from '../state/record.ts';
 import { createSpan, createTrace } from './create.ts';
+import { withHarnessId } from './harness.ts';
 import { finishItem, startItem } from './lifecycle.ts';
 import { currentParent, spanUnder, traceIdOf } from './make.ts';
 import { isNoop, noopSpan, noopTrace } from './noop.ts';
@@ -14,21 +15,30 @@ import { continues, DEFAULT_WORKFLOW } from './trace-record.ts';
 import { isRecording, LiveTrace, traceInternals } from './trace.ts';
 import type { RedactField, RunTraceOptions, Span, SpanDataMap, SpanInit, SpanType, Trace } from './types.ts';
 
+/** What the trace of a run depends on beside its options. */
+export interface RunTraceOrigin {
+  /** What the resumed state keeps of its trace. */
+  readonly stored?: TraceRecord | undefined;
+  /** Where a nested run hangs; default: the current span or trace. */
+  readonly parent?: Trace | Span | undefined;
+  /** Of the run's models; it may know who runs them. */
+  readonly provider?: object | undefined;
+}
+
 /**
  * Where the spans of a run go, decided and started synchronously (TRACE-N1, N3): a trace of its own, the one that is
  * current, the one of an earlier segment, or nowhere.
  *
- * @param stored what the resumed state keeps of its trace
- * @param parent where a nested run hangs; default: the current span or trace
  * @internal
  */
-export function startRunTrace(options: RunTraceOptions, stored?: TraceRecord, parent?: Trace | Span): RunTrace {
+export function startRunTrace(options: RunTraceOptions, from: RunTraceOrigin = {}): RunTrace {
+  const { stored, parent, provider } = from;
   const workflowName = workflowOf(options, stored);
   if (isDisabled()) return new RunTrace(options, workflowName, 'off', noopTrace, false);
   if (options.tracingDisabled === true) return new RunTrace(options, workflowName, 'hidden', noopTrace, false);
   // Spans of an unrecorded trace are no-ops; the scope still knows the trace.
   const given = parent === undefined || isNoop(parent) ? (currentParent() ?? parent) : parent;
-  const outer = given ?? ownTrace(options, workflowName, stored);
+  const outer = given ?? ownTrace(options, workflowName, stored, provider);
   if (isNoop(outer)) return new RunTrace(options, workflowName, 'off', noopTrace, false);
   if (given !== undefined) traceInternals(outer.type === 'trace' ? outer : outer.trace)?.hold();
   return new RunTrace(options, workflowName, 'on', outer, given === undefined);
@@ -52,6 +62,7 @@ export class RunTrace {
   readonly workflowName: string;
   readonly includeSensitive: boolean;
   readonly taskAndTurnSpans: boolean;
+  readonly sessionSpans: boolean;
   readonly #mode: Mode;
   readonly #policy: SpanPolicy;
   #finished = false;
@@ -68,6 +79,7 @@ export class RunTrace {
     // The environment is asked only where somebody could see something.
     this.includeSensitive = this.enabled && (options.traceIncludeSensitiveData ?? sensitiveDefault());
     this.taskAndTurnSpans = options.traceTaskAndTurnSpans ?? true;
+    this.sessionSpans = options.traceSessionSpans ?? false;
     this.#mode = mode;
     this.#policy = {
       includeSensitive: this.includeSensitive,
@@ -156,10 +168,17 @@ function workflowOf({ workflowName }: RunTraceOptions, stored: TraceRecord | und
   return stored?.workflowName ?? DEFAULT_WORKFLOW;
 }
 
-function ownTrace(options: RunTraceOptions, workflowName: string, stored: TraceRecord | undefined): Trace {
+function ownTrace(
+  options: RunTraceOptions,
+  workflowName: string,
+  stored: TraceRecord | undefined,
+  provider: object | undefined,
+): Trace {
   const traceId = options.traceId ?? stored?.traceId;
   const groupId = options.groupId ?? stored?.groupId;
-  const metadata = options.traceMetadata ?? stored?.metadata;
+  const given = options.traceMetadata ?? stored?.metadata;
+  // The environment is asked only where somebody could see it.
+  const metadata = runtime().entries.length === 0 ? given : withHarnessId(given, provider);
   const apiKey = options.traceApiKey ?? stored?.apiKey;
   const { startedIds } = runtime();
   const reattached =

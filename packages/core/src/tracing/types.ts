@@ -219,6 +219,8 @@ export interface RunTraceOptions {
   traceApiKey?: string | undefined;
   /** Spans for the run and for each turn. Default `true`. */
   traceTaskAndTurnSpans?: boolean | undefined;
+  /** Custom spans `session.load` and `session.save` for calls of the session. Default `false`. */
+  traceSessionSpans?: boolean | undefined;
   /** Called per sensitive field before it is set; `undefined` drops it, a throw too. */
   traceRedact?: ((field: RedactField, value: unknown) => unknown) | undefined;
 }
