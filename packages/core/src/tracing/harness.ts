@@ -25,7 +25,7 @@ export function withHarnessId(
 }
 
 function harnessIdOf(provider: object | undefined): string | undefined {
-  const own: unknown = (provider as { readonly [harnessId]?: unknown } | undefined)?.[harnessId];
+  const own: unknown = provider === undefined ? undefined : Reflect.get(provider, harnessId);
   for (const id of [own, runtime().harnessId]) if (typeof id === 'string' && id.trim() !== '') return id.trim();
   return env('OPENAI_AGENT_HARNESS_ID')?.trim() || undefined;
 }
