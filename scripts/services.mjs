@@ -2,10 +2,24 @@
 // Looked for in order: the variable, a program on PATH, Debian's package where apt-get works (root). What is missing
 // fails the tests that need it, and only these, with a text that says how to get it: never a skip.
 // A server whose variable gives no address is started, on a port and in a folder of its own, and stopped at the end.
-import { existsSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { existsSync, readdirSync, realpathSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
 import { environment, step, StepError } from './bootstrap.mjs';
 import { answers, launch } from './servers.mjs';
+
+const isRoot = process.getuid?.() === 0;
+/** Its user may not be root unless it is told which one to be. */
+const mariadbUser = isRoot ? ['--user=mysql'] : [];
+
+/** PostgreSQL refuses to run as root: before a command. */
+const becoming = (user) => (isRoot ? ['setpriv', `--reuid=${user}`, `--regid=${user}`, '--init-groups'] : []);
+
+/** Makes what a server needs in its folder, which is its user's then. */
+async function asUser(user, folder, command) {
+  if (isRoot) await step(`Giving ${folder} to ${user}`, 'chown', [user, folder]);
+  const [program, ...args] = [...(user === 'postgres' ? becoming(user) : []), ...command];
+  await step(`Preparing ${folder}`, program, args);
+}
 
 /**
  * `variable` holds what tests use (the path of a program, the address of a server), `programs` are names on PATH, or in one of
@@ -42,7 +56,96 @@ const services = {
       ready: ({ port }) => answers(port, 'PING\r\n', '+PONG'),
     },
   },
+  postgres: {
+    variable: 'TEST_POSTGRES_URL',
+    is: 'the address of a PostgreSQL 14 or newer that may be written to (postgres://user:password@127.0.0.1:5432/test)',
+    programs: ['initdb'],
+    packages: ['postgresql'],
+    folders: postgresFolders(),
+    server: {
+      prepare: ({ program, folder }) =>
+        existsSync(join(folder, 'PG_VERSION'))
+          ? undefined
+          : asUser('postgres', folder, [
+              program,
+              '-D',
+              folder,
+              '-U',
+              'test',
+              '-A',
+              'trust',
+              '-E',
+              'UTF8',
+              '--locale=C',
+              '-N',
+            ]),
+      command: ({ program, folder, port, durable }) => [
+        ...becoming('postgres'),
+        join(dirname(realpathSync(program)), 'postgres'),
+        ...[
+          '-D',
+          folder,
+          '-p',
+          port,
+          '-k',
+          folder,
+          '-h',
+          '127.0.0.1',
+          '-c',
+          'max_connections=200',
+          '-c',
+          'log_min_messages=fatal',
+        ],
+        ...(durable ? [] : ['-c', 'fsync=off', '-c', 'synchronous_commit=off', '-c', 'full_page_writes=off']),
+      ],
+      // Does not wait for clients that are still there.
+      stopSignal: 'INT',
+      url: ({ port }) => `postgres://test@127.0.0.1:${port}/postgres`,
+      // `N`: it takes connections, without TLS.
+      ready: ({ port }) => answers(port, Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]), 'N'),
+    },
+  },
+  mariadb: {
+    variable: 'TEST_MARIADB_URL',
+    is: 'the address of a MariaDB or MySQL 8 that may be written to (mysql://user:password@127.0.0.1:3306/test)',
+    programs: ['mariadb-install-db'],
+    packages: ['mariadb-server'],
+    server: {
+      prepare: ({ program, folder }) =>
+        existsSync(join(folder, 'mysql'))
+          ? undefined
+          : asUser('mysql', folder, [
+              program,
+              '--no-defaults',
+              `--datadir=${folder}`,
+              '--auth-root-authentication-method=normal',
+              '--skip-test-db',
+              ...mariadbUser,
+            ]),
+      command: ({ folder, port, durable }) => [
+        onPath(['mariadbd'], ['/usr/sbin', '/usr/libexec']) ?? 'mariadbd',
+        '--no-defaults',
+        `--datadir=${folder}`,
+        `--port=${port}`,
+        `--socket=${join(folder, 'mariadb.sock')}`,
+        '--bind-address=127.0.0.1',
+        '--skip-name-resolve',
+        ...mariadbUser,
+        `--innodb-flush-log-at-trx-commit=${durable ? 1 : 0}`,
+        ...(durable ? [] : ['--innodb-doublewrite=0', '--innodb-flush-method=nosync']),
+      ],
+      url: ({ port }) => `mysql://root@127.0.0.1:${port}/mysql`,
+      ready: ({ port }) => answers(port),
+    },
+  },
 };
+
+/** Debian keeps the programs of a server's version together, and off PATH. */
+function postgresFolders() {
+  const all = '/usr/lib/postgresql';
+  const versions = existsSync(all) ? readdirSync(all) : [];
+  return versions.sort((a, b) => Number(b) - Number(a)).map((version) => join(all, version, 'bin'));
+}
 
 export const serviceNames = Object.keys(services);
 
