@@ -1,1 +1,3 @@
-export {};
+export { DrizzleSession } from './session.ts';
+export type { DrizzleDatabase, DrizzleOptions, DrizzleSessionOptions } from './options.ts';
+export type { AgentTableOptions, AgentTables } from './tables.ts';

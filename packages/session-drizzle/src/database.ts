@@ -1,0 +1,191 @@
+import type { SQL } from 'drizzle-orm/sql/sql';
+
+import { mysqlErrors } from './dialects/mysql.ts';
+import { pgErrors } from './dialects/pg.ts';
+import { sqliteErrors } from './dialects/sqlite.ts';
+import type { ErrorKinds } from './errors.ts';
+import { causes } from './errors.ts';
+import type { Body, Row, Statement } from './statement.ts';
+
+export type DialectName = 'pg' | 'mysql' | 'sqlite';
+
+/** What drizzle's databases and transactions have of which; `is()` of drizzle goes by the same mark. */
+const KINDS: Readonly<Record<string, DialectName>> = {
+  PgDatabase: 'pg',
+  BasePgAsyncDatabase: 'pg',
+  MySqlDatabase: 'mysql',
+  BaseSQLiteDatabase: 'sqlite',
+};
+const ERRORS: Readonly<Record<DialectName, ErrorKinds>> = { pg: pgErrors, mysql: mysqlErrors, sqlite: sqliteErrors };
+
+/** `undefined`: no database of drizzle, or one of another dialect. Loads no dialect, and knows those of other copies. */
+export function dialectOf(db: unknown): DialectName | undefined {
+  const kind = kindsOf(db, 'object').find((name) => Object.hasOwn(KINDS, name));
+  return kind === undefined ? undefined : KINDS[kind];
+}
+
+/** The names by which drizzle knows what this is, its own class first. */
+export function kindsOf(value: unknown, type: 'object'): readonly string[] {
+  const found: string[] = [];
+  if (typeof value !== type || value === null) return found;
+  try {
+    let prototype: unknown = Object.getPrototypeOf(value);
+    while (typeof prototype === 'object' && prototype !== null) {
+      const made = (prototype as { constructor?: unknown }).constructor as { [mark: symbol]: unknown } | undefined;
+      const kind = made?.[Symbol.for('drizzle:entityKind')];
+      if (typeof kind === 'string') found.push(kind);
+      prototype = Object.getPrototypeOf(prototype);
+    }
+  } catch {
+    // Not one of drizzle's.
+  }
+  return found;
+}
+
+interface Executes {
+  execute(query: SQL): PromiseLike<unknown>;
+}
+interface ServerDatabase extends Executes {
+  transaction<R>(run: (tx: Executes) => Promise<R>, config?: object): Promise<R>;
+}
+interface SQLiteDatabase {
+  readonly resultKind?: 'sync' | 'async';
+  all(query: SQL): unknown;
+  run(query: SQL): unknown;
+  transaction(run: (tx: SQLiteDatabase) => unknown, config?: object): unknown;
+}
+
+/** One call after the other, for databases with one connection: another call would join an open transaction. */
+const queues = new WeakMap<object, Promise<unknown>>();
+
+/** The user's database, and how statements and transactions are run with its driver. */
+export class Database {
+  readonly dialect: DialectName;
+  readonly #db: object;
+  /** Every call waits for the one before. */
+  readonly #queued: boolean;
+  readonly #isSync: boolean;
+
+  constructor(db: object, dialect: DialectName) {
+    this.#db = db;
+    this.dialect = dialect;
+    this.#isSync = dialect === 'sqlite' && (db as SQLiteDatabase).resultKind === 'sync';
+    this.#queued = !this.#isSync && hasOneConnection(db, dialect);
+  }
+
+  /** A statement on its own. One that changes something may have done so although it failed: `outcomeUnknown`. */
+  async rows(sql: SQL): Promise<readonly Row[]> {
+    return await this.#inTurn(async () => rowsOf(await this.#execute(this.#db, { sql, gives: 'rows' })));
+  }
+
+  /** A statement on its own that changes something. */
+  async change(sql: SQL): Promise<readonly Row[]> {
+    return await this.#inTurn(async () => {
+      try {
+        return rowsOf(await this.#execute(this.#db, { sql, gives: 'rows' }));
+      } catch (error) {
+        throw this.#judge(error, 'sent');
+      }
+    });
+  }
+
+  async transaction<R>(body: () => Body<R>): Promise<R> {
+    return await this.#inTurn(async () => await (this.#isSync ? this.#runSync(body) : this.#runAsync(body)));
+  }
+
+  #runSync<R>(body: () => Body<R>): R {
+    const db = this.#db as SQLiteDatabase;
+    const run = (tx: SQLiteDatabase): R => {
+      const steps = body();
+      let step = steps.next([]);
+      while (step.done !== true) step = steps.next(rowsOf(this.#execute(tx, step.value)));
+      return step.value;
+    };
+    return db.transaction(run, { behavior: 'immediate' }) as R;
+  }
+
+  async #runAsync<R>(body: () => Body<R>): Promise<R> {
+    const db = this.#db as ServerDatabase;
+    // What the driver says at the end may be that it could not undo the transaction either.
+    let failure: { readonly error: unknown } | undefined;
+    let complete = false;
+    const run = async (tx: object): Promise<R> => {
+      try {
+        const steps = body();
+        let step = steps.next([]);
+        while (step.done !== true) step = steps.next(rowsOf(await this.#execute(tx, step.value)));
+        complete = true;
+        return step.value;
+      } catch (error) {
+        failure = { error };
+        throw error;
+      }
+    };
+    try {
+      return await db.transaction(run, TRANSACTIONS[this.dialect]);
+    } catch (error) {
+      throw failure === undefined ? this.#judge(error, complete ? 'sent' : 'unsent') : failure.error;
+    }
+  }
+
+  /** Of sync drivers the rows themselves. */
+  #execute(target: object, { sql, gives }: Statement): unknown {
+    if (this.dialect !== 'sqlite') return (target as Executes).execute(sql);
+    return gives === 'rows' ? (target as SQLiteDatabase).all(sql) : (target as SQLiteDatabase).run(sql);
+  }
+
+  #judge(error: unknown, when: 'sent' | 'unsent'): unknown {
+    if (when === 'sent' && this.dialect !== 'sqlite') {
+      const { isAnswer, wasNeverSent } = ERRORS[this.dialect];
+      const definite = causes(error).some((cause) => isAnswer(cause) || wasNeverSent(cause));
+      if (!definite && typeof error === 'object' && error !== null) uncertain.add(error);
+    }
+    return error;
+  }
+
+  async #inTurn<R>(work: () => Promise<R>): Promise<R> {
+    if (!this.#queued) return await work();
+    const before = queues.get(this.#db) ?? Promise.resolve();
+    const result = before.then(work);
+    queues.set(
+      this.#db,
+      result.catch(() => undefined),
+    );
+    return await result;
+  }
+}
+
+/** Writers lock the session's row first and look afterwards, so each statement has to see what was committed before it. */
+const TRANSACTIONS: Readonly<Record<DialectName, object | undefined>> = {
+  pg: { isolationLevel: 'read committed' },
+  mysql: undefined,
+  sqlite: { behavior: 'immediate' },
+};
+
+const uncertain = new WeakSet<object>();
+
+/** Whether the store may have done what failed with this error: the connection was lost after all of it was sent. */
+export function outcomeUnknown(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && uncertain.has(error);
+}
+
+export function errorsOf(dialect: DialectName): ErrorKinds {
+  return ERRORS[dialect];
+}
+
+/** node-postgres: a list in `rows`; postgres.js, SQLite: the list; mysql2: the list and its columns. */
+function rowsOf(result: unknown): readonly Row[] {
+  if (Array.isArray(result)) return (Array.isArray(result[0]) ? result[0] : result) as Row[];
+  const { rows: list } = (result ?? {}) as { rows?: unknown };
+  return Array.isArray(list) ? (list as Row[]) : [];
+}
+
+function hasOneConnection(db: object, dialect: DialectName): boolean {
+  const client: unknown = (db as { $client?: unknown }).$client;
+  if (dialect === 'sqlite') return true;
+  // postgres.js: a function, with a pool of its own.
+  if (typeof client !== 'object' || client === null) return false;
+  if (dialect === 'mysql') return !('getConnection' in client);
+  // A client of node-postgres; its pools count their connections. PGlite keeps transactions apart by itself.
+  return 'query' in client && 'connect' in client && !('totalCount' in client);
+}

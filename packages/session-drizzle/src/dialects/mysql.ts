@@ -1,0 +1,170 @@
+import { SessionItemError } from '@agents/core/session';
+import { sql } from 'drizzle-orm/sql/sql';
+import type { SQL } from 'drizzle-orm/sql/sql';
+
+import { change, rows } from '../statement.ts';
+import type { Body, Row } from '../statement.ts';
+import type { ErrorKinds } from '../errors.ts';
+import { failedToConnect } from '../errors.ts';
+import type { Place, TableNames } from '../tables.ts';
+import type { Append, Dialect, Head } from './dialect.ts';
+import { headOf } from './dialect.ts';
+
+/** What a statement needs beside its values, generously. */
+const OVERHEAD = 4096;
+const touched = (column: SQL): SQL => sql`date_format(${column}, '%Y%m%d%H%i%s%f')`;
+
+/** The statements on the tables of one store in MySQL and MariaDB. */
+export class MySqlDialect implements Dialect {
+  readonly #tables: TableNames;
+  readonly pageSize = undefined;
+  /** The most that the server takes at once, in bytes: `max_allowed_packet`. */
+  maxPacket: number = 1024 * 1024;
+
+  constructor(tables: TableNames) {
+    this.#tables = tables;
+  }
+
+  found(): SQL {
+    const { operations, metadata } = this.#tables.places;
+    const exists = ({ schema, name }: Place): SQL =>
+      sql`exists (select 1 from information_schema.tables where table_schema = ${schema === undefined ? sql`database()` : schema} and table_name = ${name})`;
+    return sql`select ${exists(operations)} as operations, ${exists(metadata)} as metadata, @@max_allowed_packet as packet`;
+  }
+
+  newest(id: string, count: number | undefined): SQL {
+    const { messages, sessions } = this.#tables;
+    const limit = count === undefined ? sql`` : sql` limit ${sql.raw(String(count))}`;
+    return sql`select id, message_data as text, (select ${touched(sql`updated_at`)} from ${sessions} where session_id = ${id}) as touched
+      from ${messages} where session_id = ${id} order by created_at desc, id desc${limit}`;
+  }
+
+  *lock(id: string, create: boolean): Body<void> {
+    const { sessions } = this.#tables;
+    if (create)
+      // `insert ignore` would share the lock of a row that is there, and two who share it cannot both go on.
+      yield* change(
+        sql`insert into ${sessions} (session_id) values (${id}) on duplicate key update session_id = values(session_id)`,
+      );
+    else yield* rows(sql`select 1 as locked from ${sessions} where session_id = ${id} for update`);
+  }
+
+  /** The first look of a transaction, which fixes what it sees of others: after the lock. */
+  *head(id: string): Body<Head> {
+    return headOf(yield* rows(this.newest(id, 1)));
+  }
+
+  *operation(id: string, operationId: string): Body<{ digest: string; result: string } | undefined> {
+    const [row] = yield* rows(
+      sql`select digest, result from ${this.#tables.operations} where session_id = ${id} and operation_id = ${keyOf(operationId)}`,
+    );
+    return row as { digest: string; result: string } | undefined;
+  }
+
+  *append(id: string, { texts, operation }: Append): Body<string> {
+    const { sessions, messages, operations } = this.#tables;
+    // Of a statement of its own: the time of a statement is when it began, and the lock was waited for in an earlier one.
+    // Read first, for a look at messages within the update would lock them.
+    const [newest] = yield* rows(
+      sql`select cast(max(created_at) as char) as stamp from ${messages} where session_id = ${id}`,
+    );
+    const atLeast = newest?.['stamp'] ?? null;
+    yield* change(
+      sql`update ${sessions} set updated_at = greatest(now(6), updated_at, coalesce(${atLeast}, now(6))) where session_id = ${id}`,
+    );
+    const [session] = yield* rows(
+      sql`select cast(updated_at as char) as stamp from ${sessions} where session_id = ${id}`,
+    );
+    const stamp = session?.['stamp'];
+    for (const chunk of inPackets(texts, this.maxPacket)) {
+      const values = chunk.map((text) => sql`(${id}, ${text}, ${stamp})`);
+      yield* change(
+        sql`insert into ${messages} (session_id, message_data, created_at) values ${sql.join(values, sql`, `)}`,
+      );
+    }
+    const { version } = yield* this.head(id);
+    if (operation !== undefined)
+      yield* change(sql`insert into ${operations} (session_id, operation_id, digest, result)
+        values (${id}, ${keyOf(operation.id)}, ${operation.digest}, ${version})`);
+    return version;
+  }
+
+  *deleteMessages(id: string, which: readonly number[] | 'all'): Body<void> {
+    const { messages } = this.#tables;
+    if (which === 'all') yield* change(sql`delete from ${messages} where session_id = ${id}`);
+    else if (which.length > 0)
+      yield* change(sql`delete from ${messages} where id in (${sql.raw(which.map(Number).join(', '))})`);
+  }
+
+  *takeNewest(id: string): Body<readonly Row[]> {
+    const { messages } = this.#tables;
+    // MySQL can't delete from a table that the statement reads.
+    const newest = yield* rows(
+      sql`select id, message_data as text from ${messages} where session_id = ${id} order by created_at desc, id desc limit 1 for update`,
+    );
+    if (newest[0] !== undefined) yield* change(sql`delete from ${messages} where id = ${newest[0]['id']}`);
+    return newest;
+  }
+
+  /** Operations and metadata go with the row. */
+  *deleteSession(id: string): Body<void> {
+    yield* change(sql`delete from ${this.#tables.sessions} where session_id = ${id}`);
+  }
+
+  forgetOperations(id: string): SQL {
+    const { operations } = this.#tables;
+    return sql`delete from ${operations} where session_id = ${id} and created_at < now(6) - interval 1 day and operation_id not in
+      (select operation_id from (select operation_id from ${operations} where session_id = ${id} order by created_at desc limit 64) as kept)`;
+  }
+
+  /** Before anything is sent: a larger packet breaks the connection. */
+  check(sessionId: string, texts: readonly string[]): void {
+    for (const [index, text] of texts.entries()) {
+      const bytes = sizeOf(text) + OVERHEAD;
+      if (bytes > this.maxPacket)
+        throw new SessionItemError(
+          `Item ${index} of the batch takes ${bytes} bytes; the server takes at most ${this.maxPacket} at once. Raise its max_allowed_packet (and the driver's, if it has one), or store less.`,
+          { sessionId, index, path: '', code: 'session_item_too_large' },
+        );
+    }
+  }
+}
+
+/** The column compares without trailing spaces and ends at 255 characters. */
+function keyOf(operationId: string): SQL {
+  const fits = operationId.length <= 255 && !operationId.endsWith(' ');
+  return fits ? sql`${operationId}` : sql`concat('sha2:', sha2(${operationId}, 256))`;
+}
+
+/** Batches of which each fits into half a packet, or is one item alone. */
+function inPackets(texts: readonly string[], maxPacket: number): string[][] {
+  const packets: string[][] = [];
+  let room = 0;
+  for (const text of texts) {
+    const size = sizeOf(text) + OVERHEAD;
+    if (size > room) {
+      packets.push([]);
+      room = maxPacket / 2;
+    }
+    packets.at(-1)?.push(text);
+    room -= size;
+  }
+  return packets;
+}
+
+/** As the driver writes it into the statement: UTF-8, with a backslash before some. */
+function sizeOf(text: string): number {
+  const escaped = text.match(/[\0\b\t\n\r\u001a"'\\]/g)?.length ?? 0;
+  return new TextEncoder().encode(text).length + escaped;
+}
+
+export const mysqlErrors: ErrorKinds = {
+  // The server that shuts down (1053) or was told to end the connection (1927, 3168) does not say how far it came.
+  isAnswer: ({ errno, sqlState }) =>
+    typeof errno === 'number' && typeof sqlState === 'string' && ![1053, 1927, 3168, 4031].includes(errno),
+  wasNeverSent: (error) =>
+    failedToConnect(error) || (typeof error.message === 'string' && /Pool is closed/.test(error.message)),
+  // Deadlock, lock wait timeout, a row that changed under a snapshot (MariaDB).
+  isConflict: ({ errno }) => errno === 1213 || errno === 1205 || errno === 1020,
+  isMissing: ({ errno }) => errno === 1146 || errno === 1054 || errno === 1049,
+};

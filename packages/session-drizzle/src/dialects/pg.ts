@@ -1,0 +1,147 @@
+import { sql } from 'drizzle-orm/sql/sql';
+import type { SQL } from 'drizzle-orm/sql/sql';
+
+import { change, rows } from '../statement.ts';
+import type { Body, Row } from '../statement.ts';
+import type { ErrorKinds } from '../errors.ts';
+import { failedToConnect } from '../errors.ts';
+import type { TableNames } from '../tables.ts';
+import type { Append, Dialect, Head } from './dialect.ts';
+import { headOf } from './dialect.ts';
+
+/** As `CURRENT_TIMESTAMP` becomes the value of a column without a time zone, but of this moment, not of the transaction's start. */
+const NOW = sql`cast(clock_timestamp() as timestamp)`;
+const touched = (column: SQL): SQL => sql`to_char(${column}, 'YYYYMMDDHH24MISSUS')`;
+
+/** The statements on the tables of one store in PostgreSQL. */
+export class PgDialect implements Dialect {
+  readonly #tables: TableNames;
+  readonly pageSize = undefined;
+
+  constructor(tables: TableNames) {
+    this.#tables = tables;
+  }
+
+  found(): SQL {
+    const { places } = this.#tables;
+    const exists = (role: 'operations' | 'metadata'): SQL => {
+      const { schema, name } = places[role];
+      const quoted = [...(schema === undefined ? [] : [schema]), name].map((part) => `"${part.replaceAll('"', '""')}"`);
+      return sql`to_regclass(${quoted.join('.')}) is not null`;
+    };
+    return sql`select ${exists('operations')} as operations, ${exists('metadata')} as metadata`;
+  }
+
+  newest(id: string, count: number | undefined): SQL {
+    const { messages, sessions } = this.#tables;
+    return sql`select id, message_data as text, (select ${touched(sql`updated_at`)} from ${sessions} where session_id = ${id}) as touched
+      from ${messages} where session_id = ${id} order by created_at desc, id desc${count === undefined ? sql`` : sql` limit ${sql.raw(String(count))}`}`;
+  }
+
+  *lock(id: string, create: boolean): Body<void> {
+    const { sessions } = this.#tables;
+    if (create)
+      // Others that make it wait here until the first of them has ended.
+      yield* change(sql`insert into ${sessions} (session_id, created_at, updated_at) values (${id}, ${NOW}, ${NOW})
+        on conflict (session_id) do update set session_id = excluded.session_id`);
+    else yield* rows(sql`select 1 as locked from ${sessions} where session_id = ${id} for update`);
+  }
+
+  *head(id: string): Body<Head> {
+    return headOf(yield* rows(this.newest(id, 1)));
+  }
+
+  *operation(id: string, operationId: string): Body<{ digest: string; result: string } | undefined> {
+    const [row] = yield* rows(
+      sql`select digest, result from ${this.#tables.operations} where session_id = ${id} and operation_id = ${operationId}`,
+    );
+    return row as { digest: string; result: string } | undefined;
+  }
+
+  /**
+   * One statement, so that it needs no transaction of the driver. Everything waits for `session`, whose conflict takes
+   * the lock on the row and sees what was committed meanwhile: stamps and ids of messages come after those of the writer
+   * before.
+   */
+  appendAlone(id: string, { texts, operation }: Append): SQL {
+    const { sessions, messages, operations } = this.#tables;
+    const stamp = sql`greatest(${NOW}, (select max(created_at) from ${messages} where session_id = ${id}))`;
+    const newest = sql`coalesce((select max(id) from added), (select id from ${messages} where session_id = ${id} order by created_at desc, id desc limit 1))`;
+    const version = sql`(select coalesce(cast(${newest} as text) || '.' || ${touched(sql`updated_at`)}, '0') from session)`;
+    const known =
+      operation === undefined
+        ? sql``
+        : sql`known as (select digest, result from ${operations} where session_id = ${id} and operation_id = ${operation.id}), `;
+    const unlessKnown = operation === undefined ? sql`` : sql` where not exists (select 1 from known)`;
+    const remembered =
+      operation === undefined
+        ? sql``
+        : sql`, remembered as (insert into ${operations} (session_id, operation_id, digest, result)
+          select ${id}, ${operation.id}, ${operation.digest}, ${version} from session)`;
+    const before =
+      operation === undefined
+        ? sql`null as digest, null as result`
+        : sql`(select digest from known) as digest, (select result from known) as result`;
+    return sql`with ${known}session as (
+        insert into ${sessions} as stored (session_id, created_at, updated_at) select ${id}, ${NOW}, ${stamp}${unlessKnown}
+        on conflict (session_id) do update set updated_at = greatest(${NOW}, stored.updated_at, excluded.updated_at)
+        returning updated_at
+      ), added as (
+        insert into ${messages} (session_id, message_data, created_at)
+        select ${id}, item.text, session.updated_at
+        from session cross join json_array_elements_text(cast(cast(${JSON.stringify(texts)} as text) as json)) with ordinality as item(text, place)
+        order by item.place
+        returning id
+      )${remembered}
+      select ${before}, ${version} as version`;
+  }
+
+  *append(id: string, append: Append): Body<string> {
+    const [row] = yield* rows(this.appendAlone(id, append));
+    return String(row?.['version']);
+  }
+
+  *deleteMessages(id: string, which: readonly number[] | 'all'): Body<void> {
+    const { messages } = this.#tables;
+    if (which === 'all') yield* change(sql`delete from ${messages} where session_id = ${id}`);
+    else
+      yield* change(
+        sql`delete from ${messages} where id in (select cast(json_array_elements_text(cast(cast(${JSON.stringify(which)} as text) as json)) as bigint))`,
+      );
+  }
+
+  *takeNewest(id: string): Body<readonly Row[]> {
+    const { messages } = this.#tables;
+    return yield* rows(sql`delete from ${messages} where id =
+      (select id from ${messages} where session_id = ${id} order by created_at desc, id desc limit 1) returning id, message_data as text`);
+  }
+
+  /** Operations and metadata go with the row. */
+  *deleteSession(id: string): Body<void> {
+    yield* change(sql`delete from ${this.#tables.sessions} where session_id = ${id}`);
+  }
+
+  forgetOperations(id: string): SQL {
+    const { operations } = this.#tables;
+    return sql`delete from ${operations} where session_id = ${id} and created_at < CURRENT_TIMESTAMP - interval '1 day' and operation_id not in
+      (select operation_id from ${operations} where session_id = ${id} order by created_at desc limit 64)`;
+  }
+}
+
+export const pgErrors: ErrorKinds = {
+  // The server that ends a connection (57P01 to 57P03) does not say how far it came.
+  isAnswer: ({ code, severity }) =>
+    typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && severity !== undefined && !/^(08|57P0)/.test(code),
+  wasNeverSent: (error) =>
+    failedToConnect(error) ||
+    error.code === 'CONNECT_TIMEOUT' ||
+    (typeof error.message === 'string' &&
+      /timeout exceeded when trying to connect|after calling end on the pool|due to connection timeout/.test(
+        error.message,
+      )),
+  // serialization_failure, deadlock_detected; unique_violation: somebody stored the same operation meanwhile.
+  isConflict: ({ code, severity }) =>
+    severity !== undefined && (code === '40001' || code === '40P01' || code === '23505'),
+  isMissing: ({ code, severity }) =>
+    severity !== undefined && (code === '42P01' || code === '42703' || code === '3F000'),
+};

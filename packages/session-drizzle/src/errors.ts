@@ -1,0 +1,40 @@
+/** What a driver's error means. Each function looks at one error of a chain of causes. */
+export interface ErrorKinds {
+  /** The server answered: what was asked for was not done. */
+  isAnswer(error: ErrorLike): boolean;
+  /** No connection was made, or the driver did not take the request. */
+  wasNeverSent(error: ErrorLike): boolean;
+  /** The transaction lost against another one, and can be run again. */
+  isConflict(error: ErrorLike): boolean;
+  /** A table or column is not there. */
+  isMissing(error: ErrorLike): boolean;
+}
+
+export interface ErrorLike {
+  readonly name?: unknown;
+  readonly message?: unknown;
+  readonly code?: unknown;
+  readonly errno?: unknown;
+  readonly errcode?: unknown;
+  readonly sqlState?: unknown;
+  readonly severity?: unknown;
+  readonly syscall?: unknown;
+}
+
+/** An error and what it was caused by, outermost first: drizzle wraps what drivers throw. */
+export function causes(error: unknown): readonly ErrorLike[] {
+  const chain: ErrorLike[] = [];
+  let next = error;
+  while (typeof next === 'object' && next !== null && chain.length < 10 && !chain.includes(next)) {
+    chain.push(next);
+    next = (next as { cause?: unknown }).cause;
+  }
+  return chain;
+}
+
+const CONNECTING = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOENT']);
+
+/** Errors of the system while a connection is made. */
+export function failedToConnect({ code, syscall }: ErrorLike): boolean {
+  return syscall === 'connect' || (typeof code === 'string' && CONNECTING.has(code));
+}
