@@ -1,23 +1,35 @@
 import { ModelBehaviorError } from '../base/errors.ts';
 import { createSpan } from '../tracing/create.ts';
 import { failureToTrace } from './abort.ts';
-import { failSpan, finishItem, startItem } from '../tracing/lifecycle.ts';
+import { modelErrorType, requestDetails } from './call-details.ts';
+import { addDetails, failSpan, finishItem, startItem } from '../tracing/lifecycle.ts';
 import { runInScope } from '../tracing/scope.ts';
 import { modelErrorText } from '../tracing/sensitive.ts';
-import { errorTexts } from '../tracing/span.ts';
+import { errorTexts, spanInternals } from '../tracing/span.ts';
 import type { TextFilter } from '../tracing/sensitive.ts';
-import type { Span, SpanInit } from '../tracing/types.ts';
+import type { ModelCallDetails, Span, SpanInit } from '../tracing/types.ts';
 import type { ResponseStreamEvent } from '../items/wire.ts';
 import type { ModelRequest, ResponseMetadata, Usage } from './model.ts';
 
 export type ModelSpanType = 'response' | 'generation';
 type ModelStream = AsyncGenerator<ResponseStreamEvent, ResponseMetadata | void>;
 
-/** The span of one model call, started; `undefined` when nobody would see it. Its maker finishes it. */
-export function startModelSpan<K extends ModelSpanType>(init: SpanInit<K>, request: ModelRequest): Span<K> | undefined {
+/**
+ * The span of one model call, started; `undefined` when nobody would see it. Its maker finishes it.
+ *
+ * @param call what the maker knows beside the request
+ */
+export function startModelSpan<K extends ModelSpanType>(
+  init: SpanInit<K>,
+  request: ModelRequest,
+  call: ModelCallDetails,
+): Span<K> | undefined {
   if (request.tracing === 'disabled') return undefined;
-  const span = createSpan(init, request.traceParent === undefined ? undefined : { parent: request.traceParent });
-  return span.isNoop ? undefined : (startItem(span as Span) as Span<K>);
+  const made = createSpan(init, request.traceParent === undefined ? undefined : { parent: request.traceParent });
+  if (made.isNoop) return undefined;
+  const span = made as Span as Span<ModelSpanType>;
+  addDetails<ModelSpanType>(span, { ...requestDetails(span, request, showsData(request)), ...call });
+  return startItem(made as Span) as Span<K>;
 }
 
 /** Whether prompts, answers and error texts may be on the span. */
@@ -29,6 +41,7 @@ export function showsData(request: ModelRequest): boolean {
 export function failModelSpan(span: Span, request: ModelRequest, stream: boolean, error: unknown): void {
   const failure = failureToTrace(request.signal, error);
   if (failure === undefined) return;
+  addDetails(span, { errorType: modelErrorType(failure.error) });
   failSpan(span, {
     message: stream ? 'Error streaming response' : 'Error getting response',
     data: { error: failureText(failure.error, modelErrorTexts(span, request)) },
@@ -67,9 +80,12 @@ export function usageToTrace(usage: Usage): Record<string, unknown> {
 /** A stream whose span is current while the model advances, not while the consumer handles an event; finishes the span. */
 export async function* streamInSpan(span: Span, stream: ModelStream): ModelStream {
   let open = true;
+  let waiting = true;
   try {
     for (;;) {
       const step = await runInScope(span, () => stream.next());
+      if (waiting) noteFirstChunk(span);
+      waiting = false;
       if (step.done === true) {
         open = false;
         return step.value;
@@ -86,4 +102,10 @@ export async function* streamInSpan(span: Span, stream: ModelStream): ModelStrea
       finishItem(span);
     }
   }
+}
+
+function noteFirstChunk(span: Span): void {
+  const now = spanInternals(span)?.time.now();
+  if (now === undefined || span.startTimeMs === undefined) return;
+  addDetails(span as Span<ModelSpanType>, { timeToFirstChunkMs: now - span.startTimeMs });
 }

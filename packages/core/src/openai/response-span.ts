@@ -1,6 +1,7 @@
 import type { OpenAI } from 'openai';
 import type { ResponseStreamEvent } from '../items/wire.ts';
 import type { ModelRequest, Usage } from '../models/model.ts';
+import { responseDetails } from '../models/call-details.ts';
 import { failModelSpan, showsData, startModelSpan, streamInSpan, usageToTrace } from '../models/span.ts';
 import { tracedInput } from '../models/traced-input.ts';
 import { addDetails, finishItem } from '../tracing/lifecycle.ts';
@@ -32,9 +33,9 @@ export class ResponseSpan {
     this.#span = startModelSpan(
       { type: 'response', ...(data ? { input: tracedInput(request.input) } : undefined) },
       request,
+      callDetails(call),
     );
     this.#showsId = this.#span !== undefined && !data && isOfficial(call.client);
-    if (this.#span !== undefined) addDetails<'response'>(this.#span, detailsOf(request, call));
   }
 
   /** A plain call inside the span, which ends with it. */
@@ -63,7 +64,12 @@ export class ResponseSpan {
     span.spanData.usage = usageToTrace(usage);
     if (showsData(this.#request)) setSensitive(span, 'response', response);
     else if (this.#showsId && isOfficial(this.#call.client)) span.spanData.responseId = response.id;
-    addDetails<'response'>(span, { responseModel: response.model, responseId: response.id });
+    addDetails<'response'>(span, responseDetails(response));
+  }
+
+  /** The transport's id of the request. */
+  requestId(id: string | null | undefined): void {
+    if (this.#span !== undefined && id) addDetails<'response'>(this.#span, { requestId: id });
   }
 
   /** The first error counts: what fails after it fails because of it. */
@@ -83,14 +89,13 @@ export class ResponseSpan {
 }
 
 /** What processors may know of a call without seeing its data. */
-function detailsOf(request: ModelRequest, { name, client, stream }: Call): ModelCallDetails {
+function callDetails({ name, client, stream }: Call): ModelCallDetails {
   const url = urlOf(client.baseURL);
   return {
     provider: 'openai',
     api: 'responses',
     ...(name === undefined ? undefined : { requestModel: name }),
     stream,
-    attempt: request.attempt?.number ?? 1,
     ...(url === undefined ? undefined : { serverAddress: url.hostname }),
     ...(url?.port ? { serverPort: Number(url.port) } : undefined),
   };

@@ -109,6 +109,7 @@ export class OpenAIResponsesModel implements Model {
     throwIfAborted(request.signal);
     const usage = toUsage({ ...response.usage });
     span.record(response, usage);
+    span.requestId(requestIdOf(response));
     const failure = failureOfResponse(response);
     if (failure !== undefined) throw failure;
     return {
@@ -136,6 +137,7 @@ export class OpenAIResponsesModel implements Model {
     const start = async (): Promise<ServerStream> => {
       const opened = await openStream(client, body, { ...options, signal });
       ({ requestId } = opened);
+      span.requestId(requestId);
       return opened.stream;
     };
     const observer: StreamObserver = {

@@ -2,10 +2,11 @@ import type { ResponseOutputItem, ResponseStreamEvent } from '../items/wire.ts';
 import { toUsage } from '../base/usage.ts';
 import type { ModelRequest, ModelResponse, ResponseMetadata } from '../models/model.ts';
 import { failureToTrace } from '../models/abort.ts';
+import { modelErrorType } from '../models/call-details.ts';
 import { settingsToTrace } from '../models/settings.ts';
 import { modelErrorTexts, showsData, startModelSpan, streamInSpan, usageToTrace } from '../models/span.ts';
 import { tracedInput } from '../models/traced-input.ts';
-import { failSpan, finishItem } from '../tracing/lifecycle.ts';
+import { addDetails, failSpan, finishItem } from '../tracing/lifecycle.ts';
 import { runInScope } from '../tracing/scope.ts';
 import { modelErrorText } from '../tracing/sensitive.ts';
 import { setSensitive } from '../tracing/span.ts';
@@ -19,7 +20,7 @@ export async function inGenerationSpan(
   request: ModelRequest,
   call: () => Promise<ModelResponse>,
 ): Promise<ModelResponse> {
-  const span = start(model, request);
+  const span = start(model, request, false);
   if (span === undefined) return call();
   try {
     const response = await runInScope(span, call);
@@ -37,7 +38,7 @@ export async function inGenerationSpan(
 export function streamInGenerationSpan(model: string, request: ModelRequest, stream: ModelStream): ModelStream {
   // A generator: the span starts when somebody reads.
   return (async function* (): ModelStream {
-    const span = start(model, request);
+    const span = start(model, request, true);
     return yield* span === undefined ? stream : streamInSpan(span, recorded(span, request, stream));
   })();
 }
@@ -64,12 +65,13 @@ async function* recorded(span: Span<'generation'>, request: ModelRequest, stream
   }
 }
 
-function start(model: string, request: ModelRequest): Span<'generation'> | undefined {
+function start(model: string, request: ModelRequest, stream: boolean): Span<'generation'> | undefined {
   const data = showsData(request);
   const modelConfig = settingsToTrace(request.modelSettings, data);
   return startModelSpan(
     { type: 'generation', model, modelConfig, ...(data && { input: messagesOf(request) }) },
     request,
+    { requestModel: model, stream },
   );
 }
 
@@ -91,6 +93,7 @@ function record(
 function fail(span: Span<'generation'>, request: ModelRequest, error: unknown): void {
   const failure = failureToTrace(request.signal, error);
   if (failure === undefined) return;
+  addDetails<'generation'>(span, { errorType: modelErrorType(failure.error) });
   failSpan(span, {
     message: 'Error',
     data: { name: nameOf(failure.error), message: modelErrorText(failure.error, modelErrorTexts(span, request)) },
