@@ -42,9 +42,26 @@ export function itemForModel(item: AgentInputItem): AgentInputItem {
   return isAssistant ? (without(item, ['id', 'provider_data']) as unknown as AgentInputItem) : item;
 }
 
-/** For comparing what was sent with what is stored: without what the service gives (SESS-306). */
+/**
+ * For comparing what was sent with what is stored: without what the service gives (SESS-306). A message comes back with a
+ * status, and its text as parts.
+ */
 export function itemForComparison(item: AgentInputItem): AgentInputItem {
-  return without(item, ['id', 'created_by']) as unknown as AgentInputItem;
+  const plain = without(item, ['id', 'created_by']);
+  const isMessage = (plain['type'] ?? 'message') === 'message' && 'role' in plain;
+  return (isMessage ? messageForComparison(plain) : plain) as unknown as AgentInputItem;
+}
+
+function messageForComparison({ status: _, content, ...message }: Wire): Wire {
+  const type = message['role'] === 'assistant' ? 'output_text' : 'input_text';
+  const parts: unknown = typeof content === 'string' ? [{ type, text: content }] : content;
+  return {
+    ...message,
+    type: 'message',
+    content: Array.isArray(parts)
+      ? parts.map((part: unknown) => (isObject(part) ? without(part, ['annotations', 'logprobs']) : part))
+      : parts,
+  };
 }
 
 export function idOf(item: unknown): string | undefined {

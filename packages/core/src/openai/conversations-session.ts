@@ -3,7 +3,7 @@ import { checkOptions, kinds } from '../base/options.ts';
 import type { AgentInputItem } from '../items/items.ts';
 import { decodeItem, encodeItems } from '../sessions/codec.ts';
 import { partialAppend } from '../sessions/contract.ts';
-import type { ItemPolicySession, PartialAppendSession, SessionSettings } from '../sessions/contract.ts';
+import type { ItemPolicySession, SessionSettings } from '../sessions/contract.ts';
 import { SessionError, SessionOutcomeUnknownError } from '../sessions/errors.ts';
 import { checkBatch } from '../sessions/operations.ts';
 import { checkSessionId, checkSessionSettings, resolveLimit } from '../sessions/settings.ts';
@@ -38,7 +38,7 @@ interface Partial {
  * await run(agent, 'My name is Ada.', { session });
  * console.log(await session.getSessionId()); // → conv_…
  */
-export class OpenAIConversationsSession implements ItemPolicySession, PartialAppendSession {
+export class OpenAIConversationsSession implements ItemPolicySession {
   readonly sessionSettings: SessionSettings | undefined;
   readonly preserveReasoningItemIds = true;
   readonly #client: ClientSource;
@@ -59,6 +59,8 @@ export class OpenAIConversationsSession implements ItemPolicySession, PartialApp
     this.#id = conversationId;
     this.#client = once(() => client ?? defaultClient() ?? makeClient({ apiKey: defaultApiKey() }));
     this.sessionSettings = options.sessionSettings;
+    const goOn = (items: readonly AgentInputItem[]): Promise<boolean> => this.#goOn(items);
+    Object.defineProperty(this, partialAppend, { value: goOn });
   }
 
   get sessionId(): string | undefined {
@@ -120,7 +122,7 @@ export class OpenAIConversationsSession implements ItemPolicySession, PartialApp
   }
 
   /** Goes on with an append that broke off, if this very object began it and nobody wrote since (SESS-303). */
-  async [partialAppend](items: readonly AgentInputItem[]): Promise<boolean> {
+  async #goOn(items: readonly AgentInputItem[]): Promise<boolean> {
     const texts = this.#encode(items);
     return await this.#next(async () => {
       const partial = this.#partial;

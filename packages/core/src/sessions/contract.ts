@@ -79,6 +79,15 @@ export interface ItemPolicySession<T extends object = AgentInputItem> extends Se
   readonly preserveReasoningItemIds?: boolean | undefined;
 }
 
+/** @internal Goes on with an append of a service that is not atomic: a symbol, for it is between our own loop and our own session. */
+export const partialAppend: unique symbol = Symbol.for('agents.partialAppend');
+
+/** @internal */
+export interface PartialAppendSession {
+  /** Whether the rest of these items, whose first part is stored, was added now; `false`: nothing is known of such an append. */
+  [partialAppend](items: readonly AgentInputItem[]): Promise<boolean>;
+}
+
 export interface SessionCapabilities<T extends object = AgentInputItem> {
   transactions: TransactionalSession<T>;
   versions: VersionedSession<T>;
