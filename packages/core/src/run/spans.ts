@@ -79,6 +79,8 @@ class Counter {
 /** The spans of one segment: task, agent, turn, and those of its calls. Everything here is a flag test when nobody traces. */
 export class RunSpans {
   readonly #run: RunTrace;
+  /** As it was at the start. */
+  readonly #record: StateRecord;
   /** Of the run's context: a state that was passed in gets one of its own on the way. */
   readonly #context: ReturnType<typeof contextInternals>;
   readonly #task: Span<'task'> | undefined;
@@ -93,6 +95,7 @@ export class RunSpans {
     details: { readonly streamed: boolean; readonly resumed: boolean; readonly nested: boolean },
   ) {
     this.#run = run;
+    this.#record = record;
     if (run.recording && run.taskAndTurnSpans) {
       this.#task = run.span({ type: 'task', name: run.workflowName }, run.parent);
       addDetails(this.#task, details);
@@ -153,15 +156,24 @@ export class RunSpans {
     if (this.#agent?.agent === agent) return this.#agent.span;
     const output = resolveOutput(agent);
     const outputType = output.type === 'text' ? 'str' : output.request.name;
-    const span = startItem(
-      this.#run.span(
-        { type: 'agent', name: agent.name, handoffs: [], tools: [], outputType },
-        this.#task ?? this.#run.parent,
-      ),
+    const span = this.#run.span(
+      { type: 'agent', name: agent.name, handoffs: [], tools: [], outputType },
+      this.#task ?? this.#run.parent,
     );
+    if (this.#run.recording) addDetails(span, this.#conversation());
+    startItem(span);
     this.#agent = { span, agent, hasInput: false };
     this.#setSpan(span);
     return span;
+  }
+
+  /** Which conversation the run is part of; the session's id is the user's own, and shown as their data are. */
+  #conversation(): { conversationId?: string; sessionId?: string } {
+    const { serverManaged, sessionId } = this.#record;
+    return {
+      ...(serverManaged?.conversationId !== undefined && { conversationId: serverManaged.conversationId }),
+      ...(sessionId !== undefined && this.#run.includeSensitive && { sessionId }),
+    };
   }
 
   /** Work of the agent outside its turns: on an interrupted turn that is resumed, at the turn limit. */
