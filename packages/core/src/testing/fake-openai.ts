@@ -11,6 +11,7 @@ import { listen } from './fake/listen.ts';
 import type { FakeServer } from './fake/listen.ts';
 import { ResponseStore } from './fake/responses.ts';
 import { brokenBody, sse } from './fake/stream.ts';
+import { TraceStore } from './fake/traces.ts';
 import { ApiRefusal } from './fake/types.ts';
 import type { Answer, FakeStep, Fault, RecordedRequest } from './fake/types.ts';
 import { ModelScriptError } from './script-error.ts';
@@ -33,7 +34,7 @@ type HttpStep = Extract<FakeStep, { status: number; body?: unknown }>;
 
 /**
  * An OpenAI API without a network: `/v1/responses` (plain and as server-sent events) with `/compact`,
- * `/v1/conversations` and `/v1/models`. Refuses what the real API refuses. Answers from its steps, and without steps like `OfflineModel`.
+ * `/v1/conversations`, `/v1/models` and `/v1/traces/ingest`. Refuses what the real API refuses. Answers from its steps, and without steps like `OfflineModel`.
  * @example
  * ```ts
  * const fake = new FakeOpenAI({ steps: ['Hello.'] });
@@ -46,6 +47,7 @@ export class FakeOpenAI {
   #requests: RecordedRequest[] = [];
   #responses = new ResponseStore();
   #conversations: ConversationStore;
+  #traces: TraceStore;
   #ids = new ScriptIds();
   readonly #faults = new FaultList();
 
@@ -57,6 +59,7 @@ export class FakeOpenAI {
     );
     this.#options = { ...options };
     this.#conversations = new ConversationStore(options.strict !== false);
+    this.#traces = new TraceStore(options.strict !== false);
     this.add(...(options.steps ?? []));
   }
 
@@ -101,6 +104,11 @@ export class FakeOpenAI {
     return this.#requests;
   }
 
+  /** Records of traces and spans that were posted to the ingest, in order. */
+  get traces(): readonly Record<string, unknown>[] {
+    return this.#traces.records;
+  }
+
   /** @throws ModelScriptError `unconsumed_model_steps` */
   assertDone(): void {
     const { length } = this.#steps;
@@ -111,12 +119,13 @@ export class FakeOpenAI {
       );
   }
 
-  /** Forgets steps, faults, requests, stored responses and conversations. */
+  /** Forgets steps, faults, requests, traces, stored responses and conversations. */
   reset(): void {
     this.#steps = [];
     this.#requests = [];
     this.#responses = new ResponseStore();
     this.#conversations = new ConversationStore(this.#options.strict !== false);
+    this.#traces = new TraceStore(this.#options.strict !== false);
     this.#ids = new ScriptIds();
     this.#faults.clear();
   }
@@ -136,7 +145,7 @@ export class FakeOpenAI {
   async #answer(request: RecordedRequest, http: HttpRequest, faults: RequestFaults): Promise<Answer> {
     try {
       this.#authorize(http.headers['authorization']);
-      return await this.#route(request, faults);
+      return await this.#route(request, http, faults);
     } catch (error) {
       if (error instanceof ApiRefusal) return json(error.status, error.body);
       throw error;
@@ -152,8 +161,9 @@ export class FakeOpenAI {
       throw new ApiRefusal('Incorrect API key provided.', { status: 401, code: 'invalid_api_key' });
   }
 
-  async #route(request: RecordedRequest, faults: RequestFaults): Promise<Answer> {
+  async #route(request: RecordedRequest, http: HttpRequest, faults: RequestFaults): Promise<Answer> {
     const { method, path } = request;
+    if (path === '/v1/traces/ingest') return allow(method, { POST: () => this.#ingest(request, http) });
     const id = /^\/v1\/responses\/([^/]+)$/u.exec(path)?.[1];
     if (path === '/v1/models') return allow(method, { GET: () => json(200, this.#models()) });
     if (path === '/v1/responses/compact') return allow(method, { POST: () => this.#compact(request) });
@@ -255,6 +265,13 @@ export class FakeOpenAI {
         code: 'missing_required_parameter',
       });
     return json(200, this.#responses.compact(body, this.#now()));
+  }
+
+  #ingest(request: RecordedRequest, { text }: HttpRequest): Answer {
+    if (request.headers['openai-beta'] !== 'traces=v1')
+      throw new ApiRefusal("Missing or wrong header: 'OpenAI-Beta'. It has to be 'traces=v1'.", {});
+    this.#traces.add(request.body, new TextEncoder().encode(text).length);
+    return { status: 204, headers: {}, body: '' };
   }
 
   /** Output items, an HTTP answer, or nothing when there are no steps. */

@@ -102,7 +102,8 @@ it('drops new items when the queue is full, counts them, and warns once a minute
   add(1);
   await vi.advanceTimersByTimeAsync(10);
   expect(exporter.sizes).toEqual([1]);
-  add(5);
+  // What is being exported takes a place, too.
+  add(4);
   expect(processor.stats).toEqual({ queued: 3, exported: 0, dropped: 2, failed: 0 });
   expect(lines).toEqual(
     ['warn The queue of traces is full or was closed: 2 traces and spans were dropped so far.'].map((line) =>
@@ -183,6 +184,19 @@ it('loses the batch of a failing exporter, with one line, and goes on [TRACE-B8]
   await flushed;
   expect(processor.stats).toEqual({ queued: 0, exported: 1, dropped: 0, failed: 2 });
   expect(lines).toEqual(['error Export of 2 traces and spans failed (Error).']);
+});
+
+it('counts as failed what an exporter tells to be lost, without a line: the exporter has told of it [TRACE-B8]', async () => {
+  const processor = new BatchTraceProcessor(
+    { export: async (items) => ({ lost: items.length === 3 ? 2 : 7 }) },
+    { maxBatchSize: 3 },
+  );
+  addTraceProcessor({});
+  const trace = createTrace('t').start();
+  for (let i = 0; i < 4; i++) processor.onSpanEnd(createSpan({ type: 'custom', name: 's' }, { parent: trace }));
+  await processor.forceFlush();
+  expect(processor.stats).toEqual({ queued: 0, exported: 1, dropped: 0, failed: 3 });
+  expect(lines).toEqual([]);
 });
 
 it('aborts an exporter that does not come back, and goes on [TRACE-B9]', async () => {

@@ -7,7 +7,7 @@ import { log, logFailure } from './log.ts';
 import type { FlushOptions, Span, Trace, TraceExporter, TraceProcessor } from './types.ts';
 
 export interface BatchOptions {
-  /** Default 8192; a full queue drops the new item. */
+  /** Items that wait or are being exported. Default 8192; when there are so many, the new one is dropped. */
   maxQueueSize?: number | undefined;
   /** Default 128, or the queue's size when that is smaller. */
   maxBatchSize?: number | undefined;
@@ -42,7 +42,7 @@ export class BatchTraceProcessor implements TraceProcessor {
   #timer: ReturnType<typeof setTimeout> | undefined;
   /** Exports the queue, one batch after the other. */
   #draining: Promise<void> | undefined;
-  #inFlight: AbortController | undefined;
+  #inFlight: { readonly controller: AbortController; readonly count: number } | undefined;
   /** Stop after the batch in flight; the timer goes on. */
   #paused = false;
   #lastExport: number | undefined;
@@ -66,9 +66,12 @@ export class BatchTraceProcessor implements TraceProcessor {
     this.#settings = settingsOf(options);
   }
 
-  /** Items in the queue now; exported, dropped because it was full, and lost by a failed export so far. */
+  /**
+   * Items that wait or are being exported now; so far exported, dropped because there was no room for them, and lost by a
+   * failed export. Together they are all that came in.
+   */
   get stats(): Readonly<{ queued: number; exported: number; dropped: number; failed: number }> {
-    return { queued: this.#queue.length, exported: this.#exported, dropped: this.#dropped, failed: this.#failed };
+    return { queued: this.#held, exported: this.#exported, dropped: this.#dropped, failed: this.#failed };
   }
 
   onTraceStart(trace: Trace): void {
@@ -90,7 +93,7 @@ export class BatchTraceProcessor implements TraceProcessor {
     const { signal } = options;
     const abort = (): void => {
       this.#paused = this.#draining !== undefined;
-      this.#inFlight?.abort();
+      this.#inFlight?.controller.abort();
     };
     signal?.addEventListener('abort', abort, { once: true });
     try {
@@ -109,7 +112,7 @@ export class BatchTraceProcessor implements TraceProcessor {
     this.#stopTimer();
     const left = this.#queue.length;
     this.#queue = [];
-    this.#inFlight?.abort();
+    this.#inFlight?.controller.abort();
     if (left > 0) this.#drop(left);
     const { deadlineMs } = this.#remaining();
     try {
@@ -119,10 +122,15 @@ export class BatchTraceProcessor implements TraceProcessor {
     }
   }
 
+  /** What is kept in memory. */
+  get #held(): number {
+    return this.#queue.length + (this.#inFlight?.count ?? 0);
+  }
+
   #add(item: Trace | Span): void {
     if (this.#shutDown || !this.#isWanted(item)) return;
     const { maxQueueSize, trigger } = this.#settings;
-    if (this.#queue.length >= maxQueueSize) {
+    if (this.#held >= maxQueueSize) {
       this.#drop(1);
       return;
     }
@@ -187,14 +195,17 @@ export class BatchTraceProcessor implements TraceProcessor {
   async #export(batch: readonly (Trace | Span)[]): Promise<void> {
     const controller = new AbortController();
     const { signal } = controller;
-    this.#inFlight = controller;
+    this.#inFlight = { controller, count: batch.length };
     const { exportTimeoutMs } = this.#settings;
     const timer = isWorker() ? undefined : setTimeout(() => controller.abort(), exportTimeoutMs);
     unref(timer);
     try {
       // An exporter that ignores its signal is left behind.
-      await Promise.race([this.#exporter.export(batch, { signal, ...this.#remaining() }), aborted(signal)]);
-      this.#exported += batch.length;
+      const work = this.#exporter.export(batch, { signal, ...this.#remaining() });
+      const result = await Promise.race([work, aborted(signal)]);
+      const lost = Math.min(result?.lost ?? 0, batch.length);
+      this.#failed += lost;
+      this.#exported += batch.length - lost;
     } catch (error) {
       this.#failed += batch.length;
       logFailure(`Export of ${batch.length} traces and spans`, error);

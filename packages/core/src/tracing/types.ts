@@ -265,7 +265,16 @@ export interface TraceProcessor {
 }
 
 export interface TraceExporter {
-  export(items: readonly (Trace | Span)[], options: { signal: AbortSignal; deadlineMs?: number }): Promise<void>;
+  /**
+   * Rejects, or resolves with `lost`, when items did not arrive. A rejection counts all of them as failed and is logged;
+   * with `lost` that many count as failed, and the exporter has told of it itself.
+   *
+   * @param options `signal`: stop; `deadlineMs`: what is left until the end of a shutdown
+   */
+  export(
+    items: readonly (Trace | Span)[],
+    options: { signal: AbortSignal; deadlineMs?: number },
+  ): Promise<{ readonly lost: number } | void>;
   close?(): Promise<void>;
 }
 
