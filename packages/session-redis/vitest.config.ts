@@ -1,3 +1,4 @@
+import { mergeConfig } from 'vitest/config';
 import { project } from '../../vitest.shared.ts';
 
-export default project('session-redis');
+export default mergeConfig(project('session-redis'), { test: { globalSetup: ['./test/setup.mjs'] } });

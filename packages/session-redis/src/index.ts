@@ -1,1 +1,2 @@
-export {};
+export { RedisSession } from './session.ts';
+export type { RedisConnection, RedisKeyOptions, RedisSessionOptions } from './options.ts';

@@ -1,0 +1,165 @@
+import { createHash } from 'node:crypto';
+
+import { Command, Redis } from 'ioredis';
+import type { Cluster, RedisOptions } from 'ioredis';
+
+import type { Config } from './options.ts';
+
+/** What a server answers to our scripts: texts as bytes, lists of them. */
+export type Reply = Buffer | null | readonly Reply[];
+
+/** The connection broke, or time ran out, after a command may have reached the server. `cause` is the driver's error. */
+export class AnswerLost extends Error {
+  override readonly name = 'AnswerLost';
+
+  constructor(cause: unknown) {
+    super('The connection was lost before the answer came.', { cause });
+  }
+}
+
+/** Knows whether it was ever written to a connection: what was not has certainly done nothing. */
+class TrackedCommand extends Command {
+  written = false;
+
+  override toWritable(socket: object): string | Buffer {
+    this.written = true;
+    return super.toWritable(socket);
+  }
+}
+
+/** A client that may be shared by several sessions. */
+export interface Connection {
+  /** Gives the work a client that is connected or will be, and keeps the process alive meanwhile. */
+  use<R>(work: (client: Redis | Cluster) => Promise<R>): Promise<R>;
+  /** Of connections of our own. */
+  close?(): Promise<void>;
+}
+
+export function connect(target: Config['target']): Connection {
+  return 'client' in target
+    ? { use: (work) => work(target.client) }
+    : new OwnConnection(target.url, target.redisOptions);
+}
+
+/**
+ * Made from an address, at the first command. A broken connection is not mended in the background: what was under way fails
+ * at once, and the next command connects again. So nothing keeps the process alive between the calls.
+ */
+class OwnConnection implements Connection {
+  readonly #url: string;
+  readonly #options: RedisOptions;
+  #client: Redis | undefined;
+  /** Why the last connection failed; the driver's rejections say only that it did. */
+  #problem: unknown;
+
+  constructor(url: string, options: RedisOptions) {
+    this.#url = url;
+    this.#options = options;
+  }
+
+  async use<R>(work: (client: Redis) => Promise<R>): Promise<R> {
+    return await heldAlive(async () => {
+      const client = this.#open();
+      try {
+        return await work(client);
+      } catch (error) {
+        throw isClosedError(error) && this.#problem !== undefined ? this.#problem : error;
+      }
+    });
+  }
+
+  async close(): Promise<void> {
+    const client = this.#client;
+    if (client !== undefined) await heldAlive(() => disconnect(client));
+  }
+
+  #open(): Redis {
+    if (this.#client?.status === 'end') {
+      this.#problem = undefined;
+      this.#client.connect().catch(() => {});
+    }
+    this.#client ??= this.#create();
+    return this.#client;
+  }
+
+  #create(): Redis {
+    const { replyMapping = 'legacy', ...options } = this.#options;
+    const client = new Redis(this.#url, {
+      maxRetriesPerRequest: 0,
+      retryStrategy: () => null,
+      ...options,
+      replyMapping,
+      lazyConnect: true,
+    });
+    client.on('error', (error: unknown) => {
+      this.#problem = error;
+    });
+    client.on('ready', () => {
+      this.#problem = undefined;
+    });
+    client.on('connect', () => void client.stream.unref());
+    return client;
+  }
+}
+
+/** Waits until it is over: only then may it connect again. */
+export async function disconnect(client: Redis): Promise<void> {
+  if (client.status === 'end') return;
+  const ended = new Promise((resolve) => void client.once('end', resolve));
+  client.disconnect();
+  await ended;
+}
+
+/** Sockets of idle connections do not keep the process alive; a call does. */
+async function heldAlive<R>(work: () => Promise<R>): Promise<R> {
+  const hold = setInterval(() => {}, 0x7fff_ffff);
+  try {
+    return await work();
+  } finally {
+    clearInterval(hold);
+  }
+}
+
+function isClosedError(error: unknown): boolean {
+  return (
+    error instanceof Error && (error.message === 'Connection is closed.' || error.name === 'MaxRetriesPerRequestError')
+  );
+}
+
+/** An error that the server answered: what was asked for was not done. */
+export function isAnswer(error: unknown): error is Error {
+  return error instanceof Error && error.name === 'ReplyError';
+}
+
+/** A command that changes something. @throws AnswerLost when it may have been carried out */
+async function change(client: Redis | Cluster, name: string, args: readonly (string | Buffer)[]): Promise<Reply> {
+  const { keyPrefix } = client.options;
+  const command = new TrackedCommand(name, [...args], { replyEncoding: null, ...(keyPrefix ? { keyPrefix } : {}) });
+  try {
+    return (await client.sendCommand(command)) as Reply;
+  } catch (error) {
+    if (!command.written || isAnswer(error)) throw error;
+    throw new AnswerLost(error);
+  }
+}
+
+export class Script {
+  readonly #text: string;
+  readonly #sha: string;
+
+  constructor(text: string) {
+    this.#text = text;
+    this.#sha = createHash('sha1').update(text).digest('hex');
+  }
+
+  /** By its digest; servers that do not have it yet get its text. */
+  async run(client: Redis | Cluster, keys: readonly string[], args: readonly (string | Buffer)[]): Promise<Reply> {
+    const rest = [String(keys.length), ...keys, ...args];
+    try {
+      return await change(client, 'evalsha', [this.#sha, ...rest]);
+    } catch (error) {
+      if (!isAnswer(error) || !error.message.startsWith('NOSCRIPT')) throw error;
+      return await change(client, 'eval', [this.#text, ...rest]);
+    }
+  }
+}

@@ -1,0 +1,150 @@
+import {
+  matchSuffix,
+  operationMismatch,
+  SessionSchemaError,
+  suffixMismatch,
+  versionConflict,
+} from '@agents/core/session';
+import type { HistoryBackend, HistoryWrite, StoredHistory, StoredRecord } from '@agents/core/session';
+
+import type { Changes, Outcome, WriteRequest } from './changes.ts';
+import { AnswerLost } from './connection.ts';
+import type { Connection } from './connection.ts';
+import type { SessionKeys } from './keys.ts';
+import { findOperation, newOperationId, shortDigest } from './operations.ts';
+import type { KnownOperation } from './operations.ts';
+import { readTail } from './read.ts';
+import type { Tail } from './read.ts';
+
+export interface RedisHistorySetup {
+  readonly keys: SessionKeys;
+  readonly connection: Connection;
+  readonly changes: Changes;
+  readonly ttlMs: number | undefined;
+}
+
+/** Which elements at the end a change removes, and which of these are put back: corrupt ones in between. */
+interface Suffix {
+  readonly expected: readonly Buffer[];
+  readonly kept: readonly Buffer[];
+}
+
+/** The history of one session in Redis. Nothing is sent before the first call. */
+export class RedisHistory implements HistoryBackend {
+  readonly #sessionId: string;
+  readonly #setup: RedisHistorySetup;
+  readonly close: (() => Promise<void>) | undefined;
+
+  constructor(sessionId: string, setup: RedisHistorySetup) {
+    this.#sessionId = sessionId;
+    this.#setup = setup;
+    this.close = setup.connection.close?.bind(setup.connection);
+  }
+
+  async read(count: number | undefined): Promise<StoredHistory> {
+    const { records, version } = await this.#tail(count);
+    return { records: count === 0 ? [] : records, version };
+  }
+
+  async write(change: HistoryWrite): Promise<string> {
+    for (;;) {
+      const version = await this.#write(change);
+      // `undefined`: somebody else changed the end between our look at it and our change.
+      if (version !== undefined) return version;
+    }
+  }
+
+  /** Looks at the newest record, then removes it if it still is the newest: sent twice, it removes one. */
+  async pop(): Promise<StoredRecord | undefined> {
+    const { connection, changes, keys } = this.#setup;
+    for (;;) {
+      const record = (await this.#tail(1)).records[0];
+      if (record === undefined) return undefined;
+      const request = { operationId: newOperationId(), sessionId: this.#sessionId, expected: record.raw };
+      const outcome = await connection.use((client) => changes.pop(client, keys, request));
+      if (outcome.what === 'type') throw this.#wrongType(outcome);
+      if (outcome.what !== 'changed') return record;
+    }
+  }
+
+  async clear(): Promise<void> {
+    const { connection, changes, keys } = this.#setup;
+    const outcome = await connection.use((client) => changes.clear(client, keys));
+    if (outcome.what === 'type') throw this.#wrongType(outcome);
+  }
+
+  async ping(): Promise<void> {
+    await this.#setup.connection.use((client) => client.ping());
+  }
+
+  outcomeUnknown(error: unknown): boolean {
+    return error instanceof AnswerLost;
+  }
+
+  async #write(change: HistoryWrite): Promise<string | undefined> {
+    const { operation, ifVersion } = change;
+    let suffix: Suffix | undefined;
+    if (change.type === 'replace_suffix' && change.expected.length > 0) {
+      const found = await this.#findSuffix(change.expected);
+      if ('operations' in found) {
+        const known = operation && findOperation(found.operations, operation.id);
+        if (known === undefined) throw suffixMismatch();
+        return versionOfKnown(known, operation?.digest);
+      }
+      suffix = found;
+    }
+    const { connection, changes, keys, ttlMs } = this.#setup;
+    const request: WriteRequest = {
+      // Every change has an id: clients send again what was not answered.
+      operationId: operation?.id ?? newOperationId(),
+      digest: shortDigest(operation?.digest),
+      sessionId: this.#sessionId,
+      ttlMs,
+      ifVersion,
+      mode: change.type === 'replace' ? 'replace' : suffix ? 'suffix' : 'append',
+      expected: suffix?.expected ?? [],
+      push: [...(suffix?.kept ?? []), ...change.texts],
+    };
+    const outcome = await connection.use((client) => changes.write(client, keys, request));
+    if (outcome.what === 'done') return outcome.version;
+    if (outcome.what === 'known') return versionOfKnown(outcome, operation?.digest);
+    if (outcome.what === 'conflict') throw versionConflict(this.#sessionId, ifVersion ?? '', outcome.version);
+    if (outcome.what === 'type') throw this.#wrongType(outcome);
+    return undefined;
+  }
+
+  /** Corrupt records do not count; with too few others the window grows. What the session remembers, when the end is another. */
+  async #findSuffix(expected: readonly string[]): Promise<Suffix | { operations: string }> {
+    for (let count = expected.length; ; count = Math.max(2 * count, 16)) {
+      const { records, operations } = await this.#tail(count, { operations: true });
+      const matched = matchSuffix(records, expected);
+      if (matched?.length === expected.length) {
+        const tail = records.slice(matched[0]);
+        const removed = new Set(matched.map((index) => records[index]));
+        return {
+          expected: tail.map(({ raw }) => raw),
+          kept: tail.filter((record) => !removed.has(record)).map(({ raw }) => raw),
+        };
+      }
+      if (matched === undefined || records.length < count) return { operations };
+    }
+  }
+
+  async #tail(count: number | undefined, options?: { operations: boolean }): Promise<Tail> {
+    const { connection, keys } = this.#setup;
+    return await connection.use((client) => readTail(client, keys, count, options));
+  }
+
+  #wrongType({ expected, actual }: Extract<Outcome, { what: 'type' }>): SessionSchemaError {
+    return new SessionSchemaError(
+      `A key of this session holds a ${actual} where a ${expected} is needed; nothing was changed. Another program uses this name: choose another keyPrefix or session id.`,
+      { sessionId: this.#sessionId },
+    );
+  }
+}
+
+function versionOfKnown(known: KnownOperation, digest: string | undefined): string {
+  // Without a digest the id is one of ours, which was sent twice.
+  if (digest !== undefined && known.digest !== shortDigest(digest)) throw operationMismatch();
+  return known.version;
+}

@@ -1,0 +1,80 @@
+import { createHash } from 'node:crypto';
+import { isUtf8 } from 'node:buffer';
+
+import { SessionSchemaError } from '@agents/core/session';
+import type { StoredRecord } from '@agents/core/session';
+import type { Cluster, Redis } from 'ioredis';
+
+import type { SessionKeys } from './keys.ts';
+
+/** One element of the list, as bytes; read as text when somebody asks, for there may be many. */
+export class RawRecord implements StoredRecord {
+  readonly raw: Buffer;
+  readonly position: number;
+
+  constructor(raw: Buffer, position: number) {
+    this.raw = raw;
+    this.position = position;
+  }
+
+  get text(): string | undefined {
+    return isUtf8(this.raw) ? this.raw.toString('utf8') : undefined;
+  }
+}
+
+/** The newest records and what belongs to them, of one moment. */
+export interface Tail {
+  /** Oldest first; at least the newest one. */
+  readonly records: readonly RawRecord[];
+  readonly version: string;
+  /** The field `_ops`, when it was asked for. */
+  readonly operations: string;
+}
+
+/** @param count how many records, `undefined`: all */
+export async function readTail(
+  client: Redis | Cluster,
+  keys: SessionKeys,
+  count: number | undefined,
+  { operations = false }: { operations?: boolean } = {},
+): Promise<Tail> {
+  const fields = operations ? ['_ver', '_ops'] : ['_ver'];
+  const first = count === undefined ? 0 : -Math.max(count, 1);
+  const answers = await client
+    .multi()
+    .hmget(keys.session, ...fields)
+    .llen(keys.messages)
+    .lrangeBuffer(keys.messages, first, -1)
+    .exec();
+  const [[ver, ops], length, elements] = answersOf(answers) as [[string | null, string?], number | string, Buffer[]];
+  const from = Number(length) - elements.length;
+  return {
+    records: elements.map((raw, index) => new RawRecord(raw, from + index)),
+    version: versionOf(ver, Number(length), elements.at(-1)),
+    operations: ops ?? '',
+  };
+}
+
+/** As in the scripts. */
+export function versionOf(count: string | null, length: number, newest: Buffer | string | undefined): string {
+  const digest = newest === undefined ? '' : createHash('sha1').update(newest).digest('hex');
+  return `${changeCount(count)}:${length}:${digest}`;
+}
+
+/** The field `_ver`, or 0 where it is not ours. */
+export function changeCount(ver: string | null | undefined): string {
+  return ver && /^\d{1,16}$/.test(ver) ? ver : '0';
+}
+
+/** The results of a transaction. @throws the first error among them; `SessionSchemaError` for keys of another type */
+export function answersOf(answers: readonly [Error | null, unknown][] | null): unknown[] {
+  return (answers ?? []).map(([error, result]) => {
+    if (error?.message.startsWith('WRONGTYPE'))
+      throw new SessionSchemaError(
+        'A key of this session has another type than the session needs. Another program uses it, or another session has this id in its name.',
+        { cause: error },
+      );
+    if (error) throw error;
+    return result;
+  });
+}

@@ -1,0 +1,135 @@
+import { Script } from './connection.ts';
+import { CHUNK } from './chunk.ts';
+import { REMEMBERED } from './operations.ts';
+
+// All scripts: KEYS = session, messages, counter. ARGV[1] is the beginning of the operation's entry (operations.ts). They answer
+// with a list of texts, the first of which says what happened.
+const PRELUDE = `
+local session, messages, counter = KEYS[1], KEYS[2], KEYS[3]
+
+local function wrong_type()
+  for key, kind in pairs({[session] = 'hash', [messages] = 'list', [counter] = 'string'}) do
+    local actual = redis.call('TYPE', key).ok
+    if actual ~= kind and actual ~= 'none' then return {'type', kind, actual} end
+  end
+end
+`;
+
+const OPERATIONS = `
+local ops = redis.call('HGET', session, '_ops') or ''
+if string.sub(ops, 1, 2) ~= '[[' then ops = '' end
+
+local function known()
+  local _, to = string.find(ops, ARGV[1], 1, true)
+  if not to then return end
+  local digest, version = string.match(ops, '^"([^"]*)","([^"]*)"', to + 1)
+  return {'known', digest or '', version or ''}
+end
+
+local time = redis.call('TIME')
+
+-- Counts changes. Begins with the time, so that a history that was cleared does not get the versions of an earlier one.
+local function next_count(count)
+  if count == '0' then count = time[1] .. string.format('%06d', time[2])
+  else count = string.format('%.0f', tonumber(count) + 1) end
+  redis.call('HSET', session, '_ver', count)
+  return count
+end
+
+local function count_now()
+  local count = redis.call('HGET', session, '_ver') or '0'
+  if string.find(count, '^%d+$') and string.len(count) <= 16 then return count end
+  return '0'
+end
+
+local function version_of(count)
+  local last = redis.call('LINDEX', messages, -1)
+  local length = string.format('%.0f', redis.call('LLEN', messages))
+  return count .. ':' .. length .. ':' .. (last and redis.sha1hex(last) or '')
+end
+
+local function remember(digest, version)
+  local entry = ARGV[1] .. '"' .. digest .. '","' .. version .. '"]'
+  if ops == '' then ops = '[' .. entry .. ']' else ops = string.sub(ops, 1, -2) .. ',' .. entry .. ']' end
+  local _, others = string.gsub(ops, '"%],%["', '')
+  while others >= ${REMEMBERED} do
+    local _, first = string.find(ops, '"],["', 1, true)
+    ops = '[' .. string.sub(ops, first - 1)
+    others = others - 1
+  end
+  redis.call('HSET', session, '_ops', ops)
+end
+`;
+
+/**
+ * ARGV: 2 digest, 3 session id, 4 ttl in ms or empty, 5 version that it must have or empty, 6 `append`, `suffix` or
+ * `replace`, 7 how many elements at the end must be as the next arguments say, these, then what to push.
+ * `suffix` removes these.
+ */
+export const writeScript: Script = new Script(`${PRELUDE}
+local wrong = wrong_type()
+if wrong then return wrong end
+${OPERATIONS}
+local done = known()
+if done then return done end
+local count = count_now()
+if ARGV[5] ~= '' then
+  local actual = version_of(count)
+  if actual ~= ARGV[5] then return {'conflict', actual} end
+end
+local mode, expected = ARGV[6], tonumber(ARGV[7])
+local first = 8 + expected
+if expected > 0 then
+  local tail = redis.call('LRANGE', messages, -expected, -1)
+  for index = 1, expected do
+    if tail[index] ~= ARGV[7 + index] then return {'changed'} end
+  end
+end
+local expiry = redis.call('PTTL', messages)
+if mode == 'replace' then redis.call('DEL', messages)
+elseif expected > 0 then redis.call('LTRIM', messages, 0, -expected - 1) end
+for from = first, #ARGV, ${CHUNK} do
+  redis.call('RPUSH', messages, unpack(ARGV, from, math.min(from + ${CHUNK} - 1, #ARGV)))
+end
+redis.call('HSET', session, 'session_id', ARGV[3])
+redis.call('HSETNX', session, 'created_at', time[1])
+redis.call('HSETNX', session, 'updated_at', time[1])
+if first <= #ARGV then redis.call('HSET', session, 'updated_at', time[1]) end
+if first <= #ARGV or expected > 0 or mode == 'replace' then count = next_count(count) end
+local version = version_of(count)
+remember(ARGV[2], version)
+if ARGV[4] ~= '' then
+  local at = time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[4])
+  for _, key in ipairs(KEYS) do redis.call('PEXPIREAT', key, string.format('%.0f', at)) end
+elseif expiry > 0 and redis.call('PTTL', messages) == -1 then
+  redis.call('PEXPIRE', messages, expiry)
+end
+return {'done', version}
+`);
+
+/** ARGV: 2 session id, 3 the newest element. */
+export const popScript: Script = new Script(`${PRELUDE}
+local wrong = wrong_type()
+if wrong then return wrong end
+${OPERATIONS}
+local done = known()
+if done then return done end
+if redis.call('LINDEX', messages, -1) ~= ARGV[3] then return {'changed'} end
+local expiry = redis.call('PTTL', messages)
+local fresh = redis.call('EXISTS', session) == 0
+redis.call('RPOP', messages)
+next_count(count_now())
+remember('', '')
+if fresh then
+  redis.call('HSET', session, 'session_id', ARGV[2], 'created_at', time[1], 'updated_at', time[1])
+  if expiry > 0 then redis.call('PEXPIRE', session, expiry) end
+end
+return {'done'}
+`);
+
+export const clearScript: Script = new Script(`${PRELUDE}
+local wrong = wrong_type()
+if wrong then return wrong end
+redis.call('DEL', session, messages, counter)
+return {'done'}
+`);

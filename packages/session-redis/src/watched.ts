@@ -1,0 +1,164 @@
+import type { ChainableCommander, Cluster, Redis } from 'ioredis';
+
+import type { Changes, Outcome, PopRequest, WriteRequest } from './changes.ts';
+import { CHUNK } from './chunk.ts';
+import { AnswerLost, isAnswer } from './connection.ts';
+import type { SessionKeys } from './keys.ts';
+import { addOperation, findOperation } from './operations.ts';
+import { answersOf, changeCount, versionOf } from './read.ts';
+import { Watcher } from './watcher.ts';
+
+/** What was found under WATCH. */
+interface Found {
+  readonly count: string;
+  readonly operations: string;
+  readonly length: number;
+  /** The elements at the end that were asked for. */
+  readonly tail: readonly Buffer[];
+  /** Milliseconds until the list expires; below 0: never, or no list. */
+  readonly expiry: number;
+  readonly isNew: boolean;
+  readonly seconds: string;
+  readonly microseconds: string;
+}
+
+const KINDS = ['hash', 'list', 'string'] as const;
+
+/** The changes for servers without Lua: looked at under WATCH, made by MULTI, and again when somebody came between. */
+export const watchedChanges: Changes = {
+  write: (client, keys, request) =>
+    attempt(client, keys, request.expected.length + 1, (found, transaction) =>
+      write(keys, request, found, transaction),
+    ),
+  pop: (client, keys, request) =>
+    attempt(client, keys, 1, (found, transaction) => pop(keys, request, found, transaction)),
+  clear: (client, keys) =>
+    attempt(client, keys, 1, (_, transaction) => {
+      transaction.del(...(Object.values(keys) as string[]));
+      return { what: 'done', version: '' };
+    }),
+};
+
+/** Runs `decide` until its transaction is carried out; what it decides but `done` needs none. */
+async function attempt(
+  client: Redis | Cluster,
+  keys: SessionKeys,
+  tail: number,
+  decide: (found: Found, transaction: ChainableCommander) => Outcome,
+): Promise<Outcome> {
+  return await Watcher.of(client as Redis).exclusive(async (connection, isSame) => {
+    for (;;) {
+      await connection.watch(keys.session, keys.messages, keys.counter);
+      const found = await look(connection, keys, tail);
+      const transaction = connection.multi();
+      const outcome = 'what' in found ? found : decide(found, transaction);
+      if (outcome.what !== 'done') {
+        await connection.unwatch();
+        return outcome;
+      }
+      // On another connection nothing is watched: nothing was sent yet.
+      if (!isSame()) continue;
+      if (await carriedOut(transaction)) return outcome;
+    }
+  });
+}
+
+/** @throws AnswerLost */
+async function carriedOut(transaction: ChainableCommander): Promise<boolean> {
+  try {
+    const answers = await transaction.exec();
+    if (answers !== null) answersOf(answers);
+    return answers !== null;
+  } catch (error) {
+    if (isAnswer(error)) throw error;
+    throw new AnswerLost(error);
+  }
+}
+
+async function look(
+  connection: Redis,
+  { session, messages, counter }: SessionKeys,
+  tail: number,
+): Promise<Found | Extract<Outcome, { what: 'type' }>> {
+  const types = answersOf(await connection.pipeline().type(session).type(messages).type(counter).exec());
+  const wrong = types.findIndex((type, index) => type !== KINDS[index] && type !== 'none');
+  if (wrong !== -1) return { what: 'type', expected: KINDS[wrong] ?? '', actual: String(types[wrong]) };
+  const answers = await connection
+    .pipeline()
+    .hmget(session, '_ver', '_ops')
+    .llen(messages)
+    .lrangeBuffer(messages, -tail, -1)
+    .pttl(messages)
+    .time()
+    .exec();
+  const [[ver, ops], length, elements, expiry, [seconds, microseconds]] = answersOf(answers) as [
+    [string | null, string | null],
+    number | string,
+    Buffer[],
+    number | string,
+    [number | string, number | string],
+  ];
+  return {
+    count: changeCount(ver),
+    operations: ops ?? '',
+    length: Number(length),
+    tail: elements,
+    expiry: Number(expiry),
+    isNew: types[0] === 'none',
+    seconds: String(seconds),
+    microseconds: String(microseconds),
+  };
+}
+
+function write(keys: SessionKeys, request: WriteRequest, found: Found, transaction: ChainableCommander): Outcome {
+  const { operationId, digest, sessionId, ttlMs, ifVersion, mode, expected, push } = request;
+  const known = findOperation(found.operations, operationId);
+  if (known !== undefined) return { what: 'known', ...known };
+  const actual = versionOf(found.count, found.length, found.tail.at(-1));
+  if (ifVersion !== undefined && ifVersion !== actual) return { what: 'conflict', version: actual };
+  const end = expected.length === 0 ? [] : found.tail.slice(-expected.length);
+  if (end.length !== expected.length || !end.every((element, index) => element.equals(expected[index] ?? element)))
+    return { what: 'changed' };
+
+  if (mode === 'replace') transaction.del(keys.messages);
+  else if (expected.length > 0) transaction.ltrim(keys.messages, 0, -expected.length - 1);
+  for (let from = 0; from < push.length; from += CHUNK)
+    transaction.rpush(keys.messages, ...push.slice(from, from + CHUNK));
+  transaction.hset(keys.session, 'session_id', sessionId);
+  transaction.hsetnx(keys.session, 'created_at', found.seconds);
+  if (push.length > 0) transaction.hset(keys.session, 'updated_at', found.seconds);
+  else transaction.hsetnx(keys.session, 'updated_at', found.seconds);
+  const isChange = push.length > 0 || expected.length > 0 || mode === 'replace';
+  const count = isChange ? nextCount(found) : found.count;
+  const left = mode === 'replace' ? 0 : found.length - expected.length;
+  const newest = push.at(-1) ?? (left === 0 ? undefined : found.tail.at(-1 - expected.length));
+  const version = versionOf(count, left + push.length, newest);
+  const operations = addOperation(found.operations, operationId, { digest, version });
+  transaction.hset(keys.session, '_ver', count, '_ops', operations);
+  if (ttlMs !== undefined) {
+    const at = Number(found.seconds) * 1000 + Math.floor(Number(found.microseconds) / 1000) + ttlMs;
+    for (const key of [keys.session, keys.messages, keys.counter]) transaction.pexpireat(key, at);
+  } else if (found.expiry > 0 && left === 0 && isChange) transaction.pexpire(keys.messages, found.expiry);
+  return { what: 'done', version };
+}
+
+function pop(keys: SessionKeys, request: PopRequest, found: Found, transaction: ChainableCommander): Outcome {
+  const { operationId, sessionId, expected } = request;
+  const known = findOperation(found.operations, operationId);
+  if (known !== undefined) return { what: 'known', ...known };
+  if (found.tail.at(-1)?.equals(expected) !== true) return { what: 'changed' };
+  transaction.rpop(keys.messages);
+  const operations = addOperation(found.operations, operationId, { digest: '', version: '' });
+  transaction.hset(keys.session, '_ver', nextCount(found), '_ops', operations);
+  if (found.isNew) {
+    const { seconds, expiry } = found;
+    transaction.hset(keys.session, 'session_id', sessionId, 'created_at', seconds, 'updated_at', seconds);
+    if (expiry > 0) transaction.pexpire(keys.session, expiry);
+  }
+  return { what: 'done', version: '' };
+}
+
+/** As in the scripts: begins with the time. */
+function nextCount({ count, seconds, microseconds }: Found): string {
+  return count === '0' ? seconds + microseconds.padStart(6, '0') : String(Number(count) + 1);
+}

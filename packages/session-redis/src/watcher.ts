@@ -1,0 +1,59 @@
+import type { Redis } from 'ioredis';
+
+import { disconnect, isAnswer } from './connection.ts';
+
+/** A server that takes longer has lost the connection. */
+const TIMEOUT_MS = 30_000;
+
+const watchers = new WeakMap<Redis, Watcher>();
+
+/**
+ * A connection beside a client, for WATCH: what is watched belongs to the connection, and on the client's own one the
+ * commands of others would come between. One for each client, used by one change after the other.
+ */
+export class Watcher {
+  readonly #connection: Redis;
+  #last: Promise<unknown> = Promise.resolve();
+
+  private constructor(client: Redis) {
+    this.#connection = client.duplicate({
+      lazyConnect: true,
+      maxRetriesPerRequest: 0,
+      retryStrategy: () => null,
+      enableAutoPipelining: false,
+      commandTimeout: client.options.commandTimeout ?? TIMEOUT_MS,
+    });
+    this.#connection.on('error', () => {});
+    // An idle one does not keep the process alive, and goes with the client.
+    this.#connection.on('connect', () => void this.#connection.stream.unref());
+    client.once('end', () => {
+      watchers.delete(client);
+      this.#connection.disconnect();
+    });
+  }
+
+  static of(client: Redis): Watcher {
+    const watcher = watchers.get(client) ?? new Watcher(client);
+    watchers.set(client, watcher);
+    return watcher;
+  }
+
+  /** `isSame` tells whether it still is the connection that the work began with. */
+  exclusive<R>(work: (connection: Redis, isSame: () => boolean) => Promise<R>): Promise<R> {
+    const result = this.#last.then(async () => {
+      const connection = this.#connection;
+      if (connection.status !== 'ready') await connection.connect();
+      const { stream } = connection;
+      const isSame = (): boolean => connection.status === 'ready' && connection.stream === stream;
+      try {
+        return await work(connection, isSame);
+      } catch (error) {
+        // What is watched, and what is still to be answered, goes with the connection.
+        if (!isAnswer(error)) await disconnect(connection);
+        throw error;
+      }
+    });
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+}
