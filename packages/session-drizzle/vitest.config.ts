@@ -1,3 +1,5 @@
+import { mergeConfig } from 'vitest/config';
+
 import { project } from '../../vitest.shared.ts';
 
-export default project('session-drizzle');
+export default mergeConfig(project('session-drizzle'), { test: { globalSetup: ['./test/servers.setup.ts'] } });

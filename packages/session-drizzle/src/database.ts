@@ -79,10 +79,10 @@ export class Database {
   }
 
   /** A statement on its own that changes something. */
-  async change(sql: SQL): Promise<readonly Row[]> {
+  async change(statement: Statement): Promise<readonly Row[]> {
     return await this.#inTurn(async () => {
       try {
-        return rowsOf(await this.#execute(this.#db, { sql, gives: 'rows' }));
+        return rowsOf(await this.#execute(this.#db, statement));
       } catch (error) {
         throw this.#judge(error, 'sent');
       }
@@ -135,7 +135,7 @@ export class Database {
   }
 
   #judge(error: unknown, when: 'sent' | 'unsent'): unknown {
-    if (when === 'sent' && this.dialect !== 'sqlite') {
+    if (when === 'sent') {
       const { isAnswer, wasNeverSent } = ERRORS[this.dialect];
       const definite = causes(error).some((cause) => isAnswer(cause) || wasNeverSent(cause));
       if (!definite && typeof error === 'object' && error !== null) uncertain.add(error);

@@ -1,13 +1,13 @@
 /** What a driver's error means. Each function looks at one error of a chain of causes. */
 export interface ErrorKinds {
   /** The server answered: what was asked for was not done. */
-  isAnswer(error: ErrorLike): boolean;
+  readonly isAnswer: (error: ErrorLike) => boolean;
   /** No connection was made, or the driver did not take the request. */
-  wasNeverSent(error: ErrorLike): boolean;
+  readonly wasNeverSent: (error: ErrorLike) => boolean;
   /** The transaction lost against another one, and can be run again. */
-  isConflict(error: ErrorLike): boolean;
+  readonly isConflict: (error: ErrorLike) => boolean;
   /** A table or column is not there. */
-  isMissing(error: ErrorLike): boolean;
+  readonly isMissing: (error: ErrorLike) => boolean;
 }
 
 export interface ErrorLike {

@@ -105,7 +105,7 @@ export class DrizzleHistory implements HistoryBackend {
 
   async #appendAlone({ texts, operation }: HistoryWrite): Promise<string> {
     const statement = this.#dialect.appendAlone?.(this.#sessionId, { texts, operation });
-    const [row] = statement === undefined ? [] : await this.#database.change(statement);
+    const [row] = statement === undefined ? [] : await this.#database.change({ sql: statement, gives: 'rows' });
     if (row?.['digest'] === null || row === undefined) return String(row?.['version']);
     if (row['digest'] !== operation?.digest) throw operationMismatch();
     return String(row['result']);
@@ -237,7 +237,7 @@ export class DrizzleHistory implements HistoryBackend {
   /** The change is stored: that old operations stay a while longer is no reason to say otherwise. */
   async #forgetOperations(): Promise<void> {
     try {
-      await this.#database.change(this.#dialect.forgetOperations(this.#sessionId));
+      await this.#database.change({ sql: this.#dialect.forgetOperations(this.#sessionId), gives: 'nothing' });
     } catch (error) {
       getLogger('session').warn('Old operations of a session could not be removed; they stay until the next time.', {
         sessionId: this.#sessionId,

@@ -112,7 +112,7 @@ export async function createTables(db: DrizzleDatabase, given?: AgentTables<MySq
   const names = readTables(given, 'mysql', 'createTables()');
   const idType = given === undefined ? 'int' : idTypeOf(given.agentMessages);
   // Each of these commits by itself on this server.
-  for (const statement of statements(names, idType)) await database.change(statement);
+  for (const statement of statements(names, idType)) await database.change({ sql: statement, gives: 'nothing' });
 }
 
 function statements({ sessions, messages, operations, metadata, places }: TableNames, idType: string) {

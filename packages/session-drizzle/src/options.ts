@@ -65,7 +65,7 @@ export function readOptions(options: DrizzleSessionOptions, name: string): Confi
 /** MySQL's column and its comparison of texts set limits of their own (SESS-137). */
 export function checkIdFor(dialect: DialectName, sessionId: string): void {
   if (dialect !== 'mysql') return;
-  if ([...sessionId].length > 255 || sessionId.startsWith(' ') || sessionId.endsWith(' '))
+  if (Array.from(sessionId).length > 255 || sessionId.startsWith(' ') || sessionId.endsWith(' '))
     throw new UserError(
       'On MySQL and MariaDB a session id has at most 255 characters, and no space at its beginning or end.',
       { code: 'session_id_invalid' },

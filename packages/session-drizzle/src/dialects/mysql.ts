@@ -152,9 +152,9 @@ function inPackets(texts: readonly string[], maxPacket: number): string[][] {
   return packets;
 }
 
-/** As the driver writes it into the statement: UTF-8, with a backslash before some. */
+/** As the driver writes it into the statement: UTF-8, with a backslash before some. (JSON has no control characters.) */
 function sizeOf(text: string): number {
-  const escaped = text.match(/[\0\b\t\n\r\u001a"'\\]/g)?.length ?? 0;
+  const escaped = text.match(/["'\\]/g)?.length ?? 0;
   return new TextEncoder().encode(text).length + escaped;
 }
 

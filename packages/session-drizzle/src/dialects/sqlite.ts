@@ -3,6 +3,7 @@ import type { SQL } from 'drizzle-orm/sql/sql';
 
 import { change, rows } from '../statement.ts';
 import type { Body, Row } from '../statement.ts';
+import { failedToConnect } from '../errors.ts';
 import type { ErrorKinds } from '../errors.ts';
 import type { TableNames } from '../tables.ts';
 import type { Append, Dialect, Found, Head } from './dialect.ts';
@@ -103,8 +104,10 @@ const isBusy = ({ code, errno, errcode }: { code?: unknown; errno?: unknown; err
 };
 
 export const sqliteErrors: ErrorKinds = {
-  isAnswer: () => true,
-  wasNeverSent: () => true,
+  // Everything else comes from the way to a server (libsql).
+  isAnswer: ({ code, errcode }) =>
+    typeof errcode === 'number' || (typeof code === 'string' && code.startsWith('SQLITE_')),
+  wasNeverSent: failedToConnect,
   isConflict: isBusy,
   isMissing: ({ message }) => typeof message === 'string' && /no such (table|column)|has no column named/.test(message),
 };
