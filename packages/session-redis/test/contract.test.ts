@@ -6,22 +6,11 @@ import { afterAll, describe, expect, it } from 'vitest';
 
 import { RedisSession } from '../src/index.ts';
 import type { RedisSessionOptions } from '../src/index.ts';
+import { isWrite, noSkip } from './contract.ts';
 import { freshPrefix, redisUrl } from './redis.ts';
-
-/** No case must be skipped but those that are named. */
-const noSkip = {
-  skip(reason: string): never {
-    throw new Error(`Skipped: ${reason}`);
-  },
-};
 
 const plain = new Redis(redisUrl());
 afterAll(() => plain.quit());
-
-/** Writes are scripts, or what ends a transaction. */
-const isWrite = (request: Buffer): boolean =>
-  /\r\n(eval|evalsha|exec)\r\n/i.test(request.toString('latin1', 0, 200)) ||
-  /\r\nexec\r\n/i.test(request.toString('latin1'));
 
 const waysToWrite: readonly [string, RedisSessionOptions][] = [
   ['Lua', {}],
