@@ -5,8 +5,19 @@ import { UserError } from '@agents/core';
 import { checkOptions, checkStoreName, kinds, sessionOptionChecks } from '@agents/core/session';
 import type { SessionOptions } from '@agents/core/session';
 
+import type { Connection } from './connection.ts';
 import type { SQLiteSessionOptions } from './options.ts';
 import type { TableNames } from './schema.ts';
+
+/** In the options of a session: the connection of the store that makes it. */
+export const storeConnection: unique symbol = Symbol('storeConnection');
+export interface OfStore {
+  readonly [storeConnection]?: Connection;
+}
+
+export function sharedConnection(options: unknown): Connection | undefined {
+  return (options as OfStore | undefined)?.[storeConnection];
+}
 
 /** What the options mean, checked and with defaults. */
 export interface Config {
@@ -35,10 +46,10 @@ const checks = {
 };
 
 /** @throws UserError */
-export function readOptions(given: string | URL | SQLiteSessionOptions | undefined): Config {
+export function readOptions(given: string | URL | SQLiteSessionOptions | undefined, where = 'SQLiteSession'): Config {
   const options: SQLiteSessionOptions =
     given === undefined ? {} : typeof given === 'string' || given instanceof URL ? { path: given } : given;
-  checkOptions(options, checks, 'SQLiteSession');
+  checkOptions(options, checks, where);
   const {
     path,
     database,
@@ -48,26 +59,28 @@ export function readOptions(given: string | URL | SQLiteSessionOptions | undefin
     messagesTable = 'agent_messages',
     ...session
   } = options;
-  const target = readTarget({ path, database });
+  // Own members alone go on to the session.
+  const target = readTarget({ path, database }, where);
   return { target, names: tableNames(sessionsTable, messagesTable), busyTimeoutMs, synchronous, session };
 }
 
-function readTarget({ path, database }: SQLiteSessionOptions): Config['target'] {
+function readTarget({ path, database }: SQLiteSessionOptions, where: string): Config['target'] {
   if (database !== undefined) {
-    if (path !== undefined) throw new UserError("SQLiteSession takes 'path' or 'database', not both.");
+    if (path !== undefined) throw new UserError(`${where} takes 'path' or 'database', not both.`);
     if (typeof database?.exec !== 'function' || typeof database.prepare !== 'function') {
-      throw wrong('database', "an open database with 'exec' and 'prepare'");
+      throw wrong(where, 'database', "an open database with 'exec' and 'prepare'");
     }
     return { handle: database };
   }
   if (path === undefined || path === ':memory:') return 'memory';
   if (path instanceof URL) {
-    if (path.protocol !== 'file:') throw wrong('path', 'a path or a file: URL');
+    if (path.protocol !== 'file:') throw wrong(where, 'path', 'a path or a file: URL');
     return { path: fileURLToPath(path) };
   }
-  if (typeof path !== 'string' || path.trim() === '') throw wrong('path', 'a path that is not blank, or a file: URL');
+  if (typeof path !== 'string' || path.trim() === '')
+    throw wrong(where, 'path', 'a path that is not blank, or a file: URL');
   // Now, so that a later chdir changes nothing. SQLite would read `file:` itself, with parameters nobody checked.
-  if (path.startsWith('file:')) throw wrong('path', 'a path, or a URL object for file: URLs');
+  if (path.startsWith('file:')) throw wrong(where, 'path', 'a path, or a URL object for file: URLs');
   return { path: resolve(path) };
 }
 
@@ -78,7 +91,11 @@ function tableNames(sessions: unknown, messages: unknown): TableNames {
   }
   // Each pair of tables has operations of its own: equal ids in two pairs are two sessions.
   const isDefault = names.sessions === 'agent_sessions' && names.messages === 'agent_messages';
-  return { ...names, operations: isDefault ? 'agent_session_operations' : `${names.messages}_operations` };
+  return {
+    ...names,
+    operations: isDefault ? 'agent_session_operations' : `${names.messages}_operations`,
+    metadata: isDefault ? 'agent_session_metadata' : `${names.messages}_metadata`,
+  };
 }
 
 function tableName(name: unknown): string {
@@ -90,6 +107,6 @@ function tableName(name: unknown): string {
   return name;
 }
 
-function wrong(option: string, expected: string): UserError {
-  return new UserError(`Option '${option}' of SQLiteSession must be ${expected}.`);
+function wrong(where: string, option: string, expected: string): UserError {
+  return new UserError(`Option '${option}' of ${where} must be ${expected}.`);
 }

@@ -16,7 +16,7 @@ export function isBusy(error: unknown): boolean {
  *
  * @throws SessionBusyError after `timeoutMs`; `work` wrote nothing then
  */
-export async function retryBusy<T>(timeoutMs: number, sessionId: string, work: () => T): Promise<T> {
+export async function retryBusy<T>(timeoutMs: number, sessionId: string | undefined, work: () => T): Promise<T> {
   const start = performance.now();
   for (let wait = 1; ; wait = Math.min(2 * wait, 50)) {
     try {

@@ -1,7 +1,7 @@
 import { realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
-import { SessionError } from '@agents/core/session';
+import { SessionClosedError, SessionError } from '@agents/core/session';
 
 import type { Config } from './arguments.ts';
 import { databaseOf, openDatabase } from './driver.ts';
@@ -33,7 +33,7 @@ export class Connection {
   #users = 1;
   #database: Database | OwnedDatabase | undefined;
   #transaction: { readonly begin: Statement; readonly commit: Statement } | undefined;
-  readonly #statements = new Map<string, Statements>();
+  readonly #known = new Map<string, Tables>();
   #lost = false;
   /** Of the open file; `undefined`: none is open, or its identity cannot be had. */
   #file: FileIdentity | undefined;
@@ -75,9 +75,20 @@ export class Connection {
    * @throws SessionError when the file was deleted or replaced: what is written to it now nobody would ever see
    */
   statements(names: TableNames): Statements {
+    return this.#tables(names).statements;
+  }
+
+  /** The database, open and with its tables. */
+  database(names: TableNames): Database {
+    return this.#tables(names).database;
+  }
+
+  #tables(names: TableNames): Tables {
+    if (this.#users === 0)
+      throw new SessionClosedError('The store of this session was closed, and its database with it.');
     if (this.isOrphaned()) this.#leaveOrphan();
     const key = `${names.sessions} ${names.messages}`;
-    const known = this.#statements.get(key);
+    const known = this.#known.get(key);
     if (known !== undefined) return known;
     const database = this.#open();
     // First the check, which only reads: a file that is not ours stays as it is.
@@ -85,9 +96,9 @@ export class Connection {
     if (typeof this.#source === 'string') useWriteAheadLog(database);
     this.#transaction ??= { begin: database.prepare('BEGIN IMMEDIATE'), commit: database.prepare('COMMIT') };
     if (missing.length > 0) this.transaction(() => createTables(database, names));
-    const statements = new Statements(database, names);
-    this.#statements.set(key, statements);
-    return statements;
+    const tables = { database, statements: new Statements(database, names) };
+    this.#known.set(key, tables);
+    return tables;
   }
 
   /** All or nothing. `work` must not wait for anything: whatever else ran meanwhile would join the transaction. */
@@ -106,7 +117,7 @@ export class Connection {
   }
 
   #leaveOrphan(): void {
-    if (this.#statements.size > 0)
+    if (this.#known.size > 0)
       throw new SessionError(
         'The database file of this session was deleted or replaced while it was open; nothing was read or written. Make a new session object to go on with the file that is there now.',
       );
@@ -160,7 +171,7 @@ export class Connection {
     this.#database = undefined;
     this.#file = undefined;
     this.#transaction = undefined;
-    this.#statements.clear();
+    this.#known.clear();
   }
 }
 
@@ -168,6 +179,12 @@ export class Connection {
 function useWriteAheadLog(database: Database): void {
   const { journal_mode: mode } = database.prepare('PRAGMA journal_mode').get() as { journal_mode: unknown };
   if (mode !== 'wal' && mode !== 'memory') database.prepare('PRAGMA journal_mode = WAL').get();
+}
+
+/** A pair of tables in an open database. */
+interface Tables {
+  readonly database: Database;
+  readonly statements: Statements;
 }
 
 interface FileIdentity {

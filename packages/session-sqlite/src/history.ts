@@ -1,10 +1,13 @@
-import { matchSuffix, operationMismatch, suffixMismatch, versionConflict } from '@agents/core/session';
+import { matchSuffix, operationMismatch, sessionExists, suffixMismatch, versionConflict } from '@agents/core/session';
 import type { HistoryBackend, HistoryWrite, StoredHistory, StoredRecord } from '@agents/core/session';
 
 import type { Config } from './arguments.ts';
 import { retryBusy } from './busy.ts';
 import { acquire } from './connection.ts';
 import type { Connection } from './connection.ts';
+import type { Database } from './driver.ts';
+import { PlainRows, versionOf } from './rows.ts';
+import type { HistoryRows } from './rows.ts';
 import type { Row, Statements } from './statements.ts';
 
 /** Rows fetched at once. */
@@ -20,12 +23,13 @@ export class SQLiteHistory implements HistoryBackend {
   readonly #connection: Connection;
   readonly close: (() => void) | undefined;
 
-  constructor(sessionId: string, config: Config) {
+  /** @param shared of a store, which lets go of it: this history has nothing to close then */
+  constructor(sessionId: string, config: Config, shared?: Connection) {
     this.#sessionId = sessionId;
     this.#config = config;
-    this.#connection = acquire(config);
-    const ownsDatabase = config.target === 'memory' || 'path' in config.target;
-    this.close = ownsDatabase ? () => this.#connection.release() : undefined;
+    this.#connection = shared ?? acquire(config);
+    const isOwn = shared === undefined && (config.target === 'memory' || 'path' in config.target);
+    this.close = isOwn ? () => this.#connection.release() : undefined;
   }
 
   /**
@@ -33,7 +37,7 @@ export class SQLiteHistory implements HistoryBackend {
    * read is of one moment as long as the newest row of the first page is still there, and is read again if it is not.
    */
   async read(count: number | undefined): Promise<StoredHistory> {
-    if (count === 0) return { records: [], version: await this.#query((statements) => this.#version(statements)) };
+    if (count === 0) return { records: [], version: await this.#query((rows) => rows.version()) };
     for (let attempt = 0; ; attempt++) {
       const history = await this.#readPages(count, attempt < ATTEMPTS ? PAGE : Number.MAX_SAFE_INTEGER);
       if (history !== undefined) return history;
@@ -42,81 +46,94 @@ export class SQLiteHistory implements HistoryBackend {
 
   async write(change: HistoryWrite): Promise<string> {
     const { operation, ifVersion } = change;
-    return await this.#transaction((statements) => {
+    return await this.#transaction((rows, statements) => {
       const known = operation && statements.operation(this.#sessionId, operation.id);
       if (known !== undefined) {
         if (known.digest !== operation?.digest) throw operationMismatch();
         return known.result;
       }
-      const actual = ifVersion === undefined ? undefined : this.#version(statements);
+      const actual = ifVersion === undefined ? undefined : rows.version();
       if (ifVersion !== undefined && actual !== ifVersion)
         throw versionConflict(this.#sessionId, ifVersion, actual ?? '');
-      if (change.type === 'replace') statements.deleteMessages(this.#sessionId);
-      else if (change.type === 'replace_suffix') this.#deleteSuffix(statements, change.expected);
-      statements.append(this.#sessionId, change.texts);
-      const version = this.#version(statements);
+      if (change.type === 'replace') rows.deleteAll();
+      else if (change.type === 'replace_suffix') deleteSuffix(rows, change.expected);
+      if (change.texts.length > 0) statements.touch(this.#sessionId, change.upkeep);
+      rows.append(change.texts);
+      const version = rows.version();
       if (operation) statements.addOperation(this.#sessionId, operation.id, operation.digest, version);
       return version;
     });
   }
 
   async pop(): Promise<StoredRecord | undefined> {
-    return await this.#transaction((statements) => {
-      const [row] = statements.newest(this.#sessionId, 1);
-      if (row === undefined) return undefined;
-      statements.deleteMessage(row.id);
-      return recordOf(row);
+    return await this.#transaction((rows) => {
+      const row = rows.pop();
+      return row && recordOf(row);
     });
   }
 
   async clear(): Promise<void> {
-    await this.#transaction((statements) => statements.clear(this.#sessionId));
+    await this.#transaction((_, statements) => statements.clear(this.#sessionId));
   }
 
-  #version(statements: Statements): string {
-    return statements.version(this.#sessionId);
+  /** All pages in one step: see `StagedHistory.publish`. */
+  async publish(
+    how: 'create' | 'replace' | 'append',
+    pages: (database: Database) => Iterable<readonly string[]>,
+  ): Promise<void> {
+    await this.#transaction((rows, statements) => {
+      if (how === 'create' && (statements.hasSession(this.#sessionId) || rows.newest(1).length > 0))
+        throw sessionExists(this.#sessionId);
+      if (how === 'replace') rows.deleteAll();
+      statements.touch(this.#sessionId);
+      for (const texts of pages(this.#connection.database(this.#config.names))) rows.append(texts);
+    });
   }
 
   /** `undefined`: what was read was removed meanwhile. */
   async #readPages(limit = Number.MAX_SAFE_INTEGER, page: number): Promise<StoredHistory | undefined> {
-    const rows: Row[] = [];
+    const read: Row[] = [];
     let since = performance.now();
-    for (let before: number | undefined; rows.length < limit; before = rows.at(-1)?.id) {
-      const count = Math.min(limit - rows.length, page);
-      const more = await this.#query((statements) => statements.newest(this.#sessionId, count, before));
-      for (const row of more) rows.push(row);
-      if (more.length < count) break;
+    for (;;) {
+      const count = Math.min(limit - read.length, page);
+      const more = await this.#query((rows) => rows.newest(count, read.at(-1)));
+      for (const row of more) read.push(row);
+      if (more.length < count || read.length >= limit) break;
       if (performance.now() - since < YIELD_AFTER_MS) continue;
       await new Promise<void>((resolve) => void setImmediate(resolve));
       since = performance.now();
     }
-    const newestId = rows[0]?.id ?? 0;
-    if (rows.length > page && !(await this.#query((statements) => statements.hasMessage(this.#sessionId, newestId))))
+    const [newest] = read;
+    if (newest !== undefined && read.length > page && !(await this.#query((rows) => rows.has(newest))))
       return undefined;
-    return { records: rows.map(recordOf).toReversed(), version: String(newestId) };
+    return { records: read.map(recordOf).toReversed(), version: versionOf(newest) };
   }
 
-  #deleteSuffix(statements: Statements, expected: readonly string[]): void {
-    if (expected.length === 0) return;
-    for (let count = expected.length; ; count = Math.max(2 * count, 16)) {
-      const rows = statements.newest(this.#sessionId, count).toReversed();
-      const matched = matchSuffix(rows.map(recordOf), expected);
-      if (matched?.length === expected.length) {
-        for (const index of matched) statements.deleteMessage(rows[index]?.id ?? 0);
-        return;
-      }
-      // Corrupt rows do not count; with too few others the window grows.
-      if (matched === undefined || rows.length < count) throw suffixMismatch();
-    }
+  async #transaction<R>(work: (rows: HistoryRows, statements: Statements) => R): Promise<R> {
+    return await this.#query((rows, statements) => this.#connection.transaction(() => work(rows, statements)));
   }
 
-  async #transaction<R>(work: (statements: Statements) => R): Promise<R> {
-    return await this.#query((statements) => this.#connection.transaction(() => work(statements)));
-  }
-
-  async #query<R>(work: (statements: Statements) => R): Promise<R> {
+  async #query<R>(work: (rows: HistoryRows, statements: Statements) => R): Promise<R> {
     const { names, busyTimeoutMs } = this.#config;
-    return await retryBusy(busyTimeoutMs, this.#sessionId, () => work(this.#connection.statements(names)));
+    return await retryBusy(busyTimeoutMs, this.#sessionId, () => {
+      const statements = this.#connection.statements(names);
+      return work(new PlainRows(statements, this.#sessionId), statements);
+    });
+  }
+}
+
+function deleteSuffix(rows: HistoryRows, expected: readonly string[]): void {
+  if (expected.length === 0) return;
+  for (let count = expected.length; ; count = Math.max(2 * count, 16)) {
+    const tail = rows.newest(count).toReversed();
+    const matched = matchSuffix(tail.map(recordOf), expected);
+    if (matched?.length === expected.length) {
+      const found = new Set(matched);
+      rows.delete(tail.filter((_, index) => found.has(index)));
+      return;
+    }
+    // Corrupt rows do not count; with too few others the window grows.
+    if (matched === undefined || tail.length < count) throw suffixMismatch();
   }
 }
 

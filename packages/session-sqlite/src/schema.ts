@@ -7,6 +7,7 @@ export interface TableNames {
   readonly sessions: string;
   readonly messages: string;
   readonly operations: string;
+  readonly metadata: string;
 }
 
 /** Columns that every table of these names must have; more are fine if they need no value. */
@@ -14,9 +15,10 @@ const COLUMNS = {
   sessions: ['session_id', 'created_at', 'updated_at'],
   messages: ['id', 'session_id', 'message_data', 'created_at'],
   operations: ['session_id', 'operation_id', 'digest', 'result', 'created_at'],
+  metadata: ['session_id', 'data'],
 } as const satisfies Record<keyof TableNames, readonly string[]>;
 
-/** The tables of the Python SDK, and one of ours that it ignores (SESS §7.2). */
+/** The tables of the Python SDK, and two of ours that it ignores (SESS §7.2, SESS-375). */
 const CREATE: Record<keyof TableNames, (names: TableNames) => string> = {
   sessions: ({ sessions }) => `CREATE TABLE IF NOT EXISTS "${sessions}" (
     session_id TEXT PRIMARY KEY,
@@ -39,14 +41,19 @@ const CREATE: Record<keyof TableNames, (names: TableNames) => string> = {
     created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP,
     PRIMARY KEY (session_id, operation_id)
   )`,
+  metadata: ({ metadata }) => `CREATE TABLE IF NOT EXISTS "${metadata}" (
+    session_id TEXT PRIMARY KEY,
+    data TEXT NOT NULL
+  )`,
 };
 /** Without these keys rows would get no ids or used ones, sessions would double, operations would be applied twice. */
 const KEYS = {
   sessions: ['session_id'],
   messages: ['id'],
   operations: ['session_id', 'operation_id'],
+  metadata: ['session_id'],
 } as const satisfies Record<keyof TableNames, readonly string[]>;
-const ROLES = ['sessions', 'messages', 'operations'] as const;
+const ROLES = ['sessions', 'messages', 'operations', 'metadata'] as const;
 
 /**
  * Which of the tables are missing. Only reads.
@@ -110,7 +117,7 @@ function checkKeys(name: string, role: keyof TableNames, columns: readonly Colum
   );
   if (numeric !== undefined) throw foreign(name, `has a column '${numeric.name}' that is not text`);
 }
-const TEXTS: ReadonlySet<string> = new Set(['session_id', 'message_data', 'operation_id', 'digest', 'result']);
+const TEXTS: ReadonlySet<string> = new Set(['session_id', 'message_data', 'operation_id', 'digest', 'result', 'data']);
 
 function foreign(name: string, problem: string): SessionSchemaError {
   return new SessionSchemaError(

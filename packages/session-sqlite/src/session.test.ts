@@ -24,6 +24,7 @@ import {
   SessionSchemaError,
   supports,
 } from '@agents/core/session';
+import type { HistoryTransaction } from '@agents/core/session';
 import { sessionContract } from '@agents/core/testing';
 import type { SessionFixture } from '@agents/core/testing';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -480,6 +481,50 @@ describe('corrupt records', () => {
     expect(JSON.stringify(warn.mock.calls)).not.toContain('sec');
     expect(await session.popItem()).toEqual(user('3'));
     expect(sql(path, 'SELECT count(*) AS n FROM agent_messages')).toMatchObject([{ n: 2 }]);
+  });
+
+  const change = (transaction: HistoryTransaction<object>) => (session: SQLiteSession<object>) =>
+    session.applyHistoryTransaction({ operationId: 'o', transaction });
+  it.each<[string, readonly string[], (session: SQLiteSession<object>) => Promise<unknown>]>([
+    ['reads', ['1', '2'], (session) => session.readHistory(1)],
+    ['appends', ['1', '2', '9'], (session) => session.addItems([user('9')])],
+    ['appends with an operation id', ['1', '2', '9'], change({ type: 'append_items', items: [user('9')] })],
+    [
+      'appends to a version',
+      ['1', '2', '9'],
+      async (session) => await session.appendIfVersion((await session.readHistory()).version, [user('9')]),
+    ],
+    [
+      'replacements of items around them',
+      ['9'],
+      change({ type: 'replace_suffix', expectedSuffix: users(2), replacement: [user('9')] }),
+    ],
+    [
+      'replacements of items before them',
+      ['1', '9'],
+      change({ type: 'replace_suffix', expectedSuffix: users(2).slice(1), replacement: [user('9')] }),
+    ],
+    [
+      'refused replacements',
+      ['1', '2'],
+      (session) =>
+        expect(
+          change({ type: 'replace_suffix', expectedSuffix: [user('7')], replacement: [] })(session),
+        ).rejects.toMatchObject({ code: 'session_suffix_mismatch' }),
+    ],
+  ])('are as they were after %s [SESS-153]', async (_, left, work) => {
+    const path = freshPath();
+    const session = new SQLiteSession<object>('s', path);
+    for (const item of users(2)) {
+      await session.addItems([item]);
+      broken(path, 's', `[${item.content}]`);
+    }
+    const corrupt = `SELECT id, message_data FROM agent_messages WHERE message_data LIKE '[%' ORDER BY id`;
+    const before = sql(path, corrupt);
+    expect(before).toHaveLength(2);
+    await work(session);
+    expect(sql(path, corrupt)).toEqual(before);
+    expect(await session.getItems()).toEqual(left.map(user));
   });
 
   it('are told to a callback, or raised [SESS-153, IL-016]', async () => {

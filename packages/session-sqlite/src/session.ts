@@ -1,7 +1,7 @@
 import type { AgentInputItem } from '@agents/core';
 import { StoredSession } from '@agents/core/session';
 
-import { readOptions } from './arguments.ts';
+import { readOptions, sharedConnection } from './arguments.ts';
 import { SQLiteHistory } from './history.ts';
 import type { SQLiteSessionOptions } from './options.ts';
 
@@ -19,7 +19,8 @@ import type { SQLiteSessionOptions } from './options.ts';
 export class SQLiteSession<T extends object = AgentInputItem> extends StoredSession<T> {
   constructor(sessionId: string, options?: string | URL | SQLiteSessionOptions) {
     const config = readOptions(options);
-    super(sessionId, (id) => new SQLiteHistory(id, config), {
+    const shared = sharedConnection(options);
+    super(sessionId, (id) => new SQLiteHistory(id, config, shared), {
       name: 'SQLiteSession',
       options: config.session,
       encoding: { style: 'spaced' },

@@ -2,7 +2,10 @@ import type { Database, Statement } from './driver.ts';
 import type { TableNames } from './schema.ts';
 
 export interface Row {
+  /** Of the message. */
   readonly id: number;
+  /** Of its place in a branch. */
+  readonly key?: number | undefined;
   readonly text: unknown;
 }
 
@@ -23,7 +26,10 @@ export class Statements {
   readonly #deleteOperations: Statement;
   readonly #pruneOperations: Statement;
 
-  constructor(database: Database, { sessions, messages, operations }: TableNames) {
+  readonly #deleteMetadata: Statement;
+  readonly #hasSession: Statement;
+
+  constructor(database: Database, { sessions, messages, operations, metadata }: TableNames) {
     const prepare = (sql: string): Statement => database.prepare(sql);
     this.#touch = prepare(`UPDATE "${sessions}" SET updated_at = CURRENT_TIMESTAMP WHERE session_id = ?`);
     this.#addSession = prepare(`INSERT OR IGNORE INTO "${sessions}" (session_id) VALUES (?)`);
@@ -44,6 +50,8 @@ export class Statements {
       `INSERT INTO "${operations}" (session_id, operation_id, digest, result) VALUES (?, ?, ?, ?)`,
     );
     this.#deleteOperations = prepare(`DELETE FROM "${operations}" WHERE session_id = ?`);
+    this.#hasSession = prepare(`SELECT 1 AS found FROM "${sessions}" WHERE session_id = ?`);
+    this.#deleteMetadata = prepare(`DELETE FROM "${metadata}" WHERE session_id = ?`);
     this.#pruneOperations =
       prepare(`DELETE FROM "${operations}" WHERE session_id = ? AND created_at < datetime('now', '-1 day') AND rowid NOT IN (
       SELECT rowid FROM "${operations}" WHERE session_id = ? ORDER BY rowid DESC LIMIT 64)`);
@@ -65,11 +73,22 @@ export class Statements {
     return String((this.#newestId.get(sessionId) as { id: unknown }).id);
   }
 
-  append(sessionId: string, texts: readonly string[]): void {
-    if (texts.length === 0) return;
-    const { changes } = this.#touch.run(sessionId) as { changes?: unknown };
-    if (Number(changes ?? 0) === 0) this.#addSession.run(sessionId);
-    for (const text of texts) this.#addMessage.run(sessionId, text);
+  /** Makes the session if there is none; else it was updated now, but for upkeep. */
+  touch(sessionId: string, upkeep = false): void {
+    if (upkeep) this.#addSession.run(sessionId);
+    else {
+      const { changes } = this.#touch.run(sessionId) as { changes?: unknown };
+      if (Number(changes ?? 0) === 0) this.#addSession.run(sessionId);
+    }
+  }
+
+  hasSession(sessionId: string): boolean {
+    const row: unknown = this.#hasSession.get(sessionId);
+    return row !== undefined && row !== null;
+  }
+
+  addMessage(sessionId: string, text: string): void {
+    this.#addMessage.run(sessionId, text);
   }
 
   deleteMessage(id: number): void {
@@ -84,6 +103,7 @@ export class Statements {
     this.#deleteMessages.run(sessionId);
     this.#deleteSession.run(sessionId);
     this.#deleteOperations.run(sessionId);
+    this.#deleteMetadata.run(sessionId);
   }
 
   operation(sessionId: string, operationId: string): { readonly digest: string; readonly result: string } | undefined {

@@ -1,0 +1,60 @@
+import type { Row, Statements } from './statements.ts';
+
+/** The rows of one session, or of one of its branches, inside a transaction. */
+export interface HistoryRows {
+  /** The newest rows, newest first; `before`: only those that come before this one. */
+  newest(count: number, before?: Row): Row[];
+  has(row: Row): boolean;
+  version(): string;
+  append(texts: readonly string[]): void;
+  /** The newest row leaves, whatever is in it. */
+  pop(): Row | undefined;
+  delete(rows: readonly Row[]): void;
+  deleteAll(): void;
+}
+
+/** Ids are never used again, so the newest one stands for the whole history; 0: empty. */
+export function versionOf(newest: Row | undefined): string {
+  return newest?.key === undefined ? String(newest?.id ?? 0) : `s${newest.key}`;
+}
+
+/** Of a session without branches: its messages, by their ids. */
+export class PlainRows implements HistoryRows {
+  readonly #statements: Statements;
+  readonly #sessionId: string;
+
+  constructor(statements: Statements, sessionId: string) {
+    this.#statements = statements;
+    this.#sessionId = sessionId;
+  }
+
+  newest(count: number, before?: Row): Row[] {
+    return this.#statements.newest(this.#sessionId, count, before?.id);
+  }
+
+  has({ id }: Row): boolean {
+    return this.#statements.hasMessage(this.#sessionId, id);
+  }
+
+  version(): string {
+    return this.#statements.version(this.#sessionId);
+  }
+
+  append(texts: readonly string[]): void {
+    for (const text of texts) this.#statements.addMessage(this.#sessionId, text);
+  }
+
+  pop(): Row | undefined {
+    const [row] = this.newest(1);
+    if (row !== undefined) this.delete([row]);
+    return row;
+  }
+
+  delete(rows: readonly Row[]): void {
+    for (const { id } of rows) this.#statements.deleteMessage(id);
+  }
+
+  deleteAll(): void {
+    this.#statements.deleteMessages(this.#sessionId);
+  }
+}

@@ -1,0 +1,258 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+
+import { sessionContract, sessionStoreContract } from '@agents/core/testing';
+import type { SessionStoreFixture } from '@agents/core/testing';
+import { afterAll, describe, expect, it } from 'vitest';
+
+import { SQLiteSession, SQLiteSessionStore } from './index.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'session-sqlite-store-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+let files = 0;
+const freshPath = (): string => join(folder, `${++files}.db`);
+const user = (content: string) => ({ role: 'user' as const, content });
+
+function sql(path: string, statement: string, ...values: readonly (string | number)[]): unknown[] {
+  const database = new DatabaseSync(path, { timeout: 1000, enableForeignKeyConstraints: false });
+  const rows = database.prepare(statement).all(...values);
+  database.close();
+  return rows;
+}
+
+const noSkip = {
+  skip(reason: string): never {
+    throw new Error(`Skipped: ${reason}`);
+  },
+};
+
+const AGE = `UPDATE agent_sessions SET created_at = datetime(created_at, ?), updated_at = datetime(updated_at, ?) WHERE session_id = ?`;
+
+describe('contract of stores, on a file [SESS-371, 372, 373, 374, 376]', () => {
+  const make = (): SessionStoreFixture => {
+    const path = freshPath();
+    return {
+      open: () => new SQLiteSessionStore({ path, synchronous: 'NORMAL' }),
+      age(id, ms) {
+        const shift = `-${ms / 1000} seconds`;
+        sql(path, AGE, shift, shift, id);
+      },
+    };
+  };
+  it.each(sessionStoreContract(make))('$title', async (contractCase) => {
+    await expect(contractCase.run(noSkip)).resolves.toBeUndefined();
+  });
+});
+
+describe('contract of stores, with a database that was handed in', () => {
+  const make = (): SessionStoreFixture => {
+    const database = new DatabaseSync(':memory:');
+    return {
+      open: () => new SQLiteSessionStore({ database, sessionsTable: 'chats', messagesTable: 'chat_items' }),
+      age(id, ms) {
+        const shift = `-${ms / 1000} seconds`;
+        database.prepare(AGE.replace('agent_sessions', 'chats')).run(shift, shift, id);
+      },
+      dispose: () => database.close(),
+    };
+  };
+  it.each(sessionStoreContract(make))('$title', async (contractCase) => {
+    await expect(contractCase.run(noSkip)).resolves.toBeUndefined();
+  });
+});
+
+describe('contract of the sessions of a store in memory [SESS-188]', () => {
+  const make = () => {
+    const store = new SQLiteSessionStore({ path: ':memory:' });
+    return {
+      open: (id: string, options?: object) => store.session(id, options),
+      dispose: () => store.close(),
+    };
+  };
+  // Corrupt records, failures and closed clients: session.test.ts.
+  it.each(sessionContract(make).filter(({ id }) => !/^(E|G|H2)/.test(id)))('$title', async (contractCase) => {
+    await expect(contractCase.run(noSkip)).resolves.toBeUndefined();
+  });
+});
+
+describe('sessions of a store', () => {
+  it('share memory, which ends with the store and not with them [SESS-188, SESS-154]', async () => {
+    const store = new SQLiteSessionStore();
+    const [first, second] = [store.session('a'), store.session('a')];
+    await first.addItems([user('x')]);
+    await first.close();
+    expect(await second.getItems()).toEqual([user('x')]);
+    expect(await new SQLiteSession('a').getItems()).toEqual([]);
+    await store.close();
+    await expect(second.getItems()).rejects.toMatchObject({ code: 'session_closed' });
+    await expect(first.addItems([user('y')])).rejects.toMatchObject({ code: 'session_closed' });
+  });
+
+  it('use the tables and the settings of the store', async () => {
+    const path = freshPath();
+    const options = { path, sessionsTable: 'chats', messagesTable: 'chat_items', sessionSettings: { limit: 1 } };
+    await using store = new SQLiteSessionStore(options);
+    await store.session('a').addItems([user('1'), user('2')]);
+    expect(await store.session('a').getItems()).toEqual([user('2')]);
+    expect(await store.session('a', { sessionSettings: { limit: null } }).getItems()).toHaveLength(2);
+    expect(sql(path, 'SELECT message_data FROM chat_items WHERE session_id = ?', 'a')).toHaveLength(2);
+    await store.setMetadata('a', { x: 1 });
+    expect(sql(path, 'SELECT data FROM chat_items_metadata')).toEqual([{ data: '{"x":1}' }]);
+  });
+
+  it('let go of the file with the store [SESS-186]', async () => {
+    const path = freshPath();
+    const store = new SQLiteSessionStore(path);
+    await store.session('a').addItems([user('x')]);
+    expect(existsSync(`${path}-wal`)).toBe(true);
+    await store.close();
+    expect(existsSync(`${path}-wal`)).toBe(false);
+  });
+});
+
+describe('open()', () => {
+  it('takes a path after sqlite: [SESS-391]', async () => {
+    const path = freshPath();
+    await using store = SQLiteSessionStore.open(`sqlite:${path}`);
+    await store.session('a').addItems([user('x')]);
+    expect(existsSync(path)).toBe(true);
+    await using memory = SQLiteSessionStore.open('sqlite::memory:');
+    expect((await memory.list()).sessions).toEqual([]);
+  });
+
+  it.each(['', 'sqlite:', 'redis://user:secret@host', 'sqlite://secret@host/x.db', 'sqlite:x.db?key=secret'])(
+    'refuses %s and tells nothing of it [SESS-391]',
+    (url) => {
+      expect(() => SQLiteSessionStore.open(url)).toThrow(/takes (a URL that begins with sqlite:|sqlite:<path>)/);
+      expect(() => SQLiteSessionStore.open(url)).not.toThrow(/secret/);
+    },
+  );
+
+  it('has options that are checked at once', () => {
+    expect(() => new SQLiteSessionStore({ pfad: 'x' } as never)).toThrow(/Unknown option 'pfad' of SQLiteSessionStore/);
+    expect(() => new SQLiteSessionStore({ path: 'x', database: {} as never })).toThrow(/SQLiteSessionStore takes/);
+    expect(() => new SQLiteSessionStore({ sessionsTable: 'x"y' })).toThrow(
+      expect.objectContaining({ code: 'session_name_invalid' }),
+    );
+  });
+});
+
+describe('lists', () => {
+  it('have sessions that Python wrote, and times of other writers [SESS-371]', async () => {
+    const path = freshPath();
+    await using store = new SQLiteSessionStore(path);
+    await store.list();
+    sql(path, `INSERT INTO agent_sessions VALUES ('a', '2026-01-02 03:04:05', '2026-02-03 04:05:06')`);
+    sql(path, `INSERT INTO agent_sessions VALUES ('b', '2026-01-02T03:04:05.250Z', 'yesterday')`);
+    expect((await store.list({ order: 'id' })).sessions).toEqual([
+      {
+        sessionId: 'a',
+        createdAt: new Date('2026-01-02T03:04:05Z'),
+        updatedAt: new Date('2026-02-03T04:05:06Z'),
+      },
+      { sessionId: 'b', createdAt: new Date('2026-01-02T03:04:05.250Z') },
+    ]);
+  });
+
+  it('hold a thousand sessions once each, newest first, and read no items [SESS#71, SESS-372]', async () => {
+    const path = freshPath();
+    await using store = new SQLiteSessionStore(path);
+    await store.list();
+    sql(
+      path,
+      `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 999)
+       INSERT INTO agent_sessions SELECT 'id-' || i, datetime('now', '-' || i || ' minutes'), datetime('now', '-' || i || ' minutes') FROM n`,
+    );
+    // A table of messages that can't be read: whoever tries, fails.
+    sql(path, 'ALTER TABLE agent_messages RENAME COLUMN message_data TO hidden');
+    const listed: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await store.list({ limit: 50, ...(cursor !== undefined && { cursor }) });
+      expect(page.sessions.length).toBeLessThanOrEqual(50);
+      listed.push(...page.sessions.map(({ sessionId }) => sessionId));
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+    expect(listed).toEqual(Array.from({ length: 1000 }, (_, index) => `id-${index}`));
+  });
+});
+
+describe('prune', () => {
+  it('takes operations of pruned sessions too [SESS-374]', async () => {
+    const path = freshPath();
+    await using store = new SQLiteSessionStore(path);
+    const append = (id: string) =>
+      store.session(id).applyHistoryTransaction({
+        operationId: 'op',
+        transaction: { type: 'append_items', items: [user('x')] },
+      });
+    await append('old');
+    await append('new');
+    sql(path, AGE, '-2 days', '-2 days', 'old');
+    expect(await store.prune({ idleForMs: 24 * 60 * 60 * 1000 })).toEqual({ sessions: 1, items: 1 });
+    expect(sql(path, 'SELECT session_id FROM agent_session_operations')).toEqual([{ session_id: 'new' }]);
+  });
+
+  it('lets other writers in between its batches [SESS-374]', async () => {
+    const path = freshPath();
+    await using store = new SQLiteSessionStore(path);
+    await store.list();
+    sql(
+      path,
+      `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 1999)
+       INSERT INTO agent_sessions SELECT 'id-' || i, '2020-01-01 00:00:00', '2020-01-01 00:00:00' FROM n`,
+    );
+    sql(
+      path,
+      `INSERT INTO agent_messages (session_id, message_data) SELECT session_id, '{"role": "user"}' FROM agent_sessions, json_each('[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20]')`,
+    );
+    const order: string[] = [];
+    const pruned = store.prune({ idleForMs: 1000 }).then((gone) => {
+      order.push('pruned');
+      return gone;
+    });
+    await store.session('busy').addItems([user('x')]);
+    order.push('appended');
+    expect(await pruned).toEqual({ sessions: 2000, items: 40_000 });
+    expect(order).toEqual(['appended', 'pruned']);
+    expect((await store.list()).sessions.map(({ sessionId }) => sessionId)).toEqual(['busy']);
+  });
+});
+
+describe('an import', () => {
+  it('stands in no table of the file before it is whole, and nothing is left when it fails [SESS-376]', async () => {
+    const path = freshPath();
+    await using store = new SQLiteSessionStore(path);
+    await store.session('a').addItems(Array.from({ length: 1200 }, (_, index) => user(String(index))));
+    const lines: string[] = [];
+    for await (const line of store.export('a')) lines.push(line);
+    async function* cutOff(): AsyncGenerator<string> {
+      yield* lines.slice(0, -2);
+      expect(sql(path, 'SELECT count(*) AS count FROM agent_messages')).toEqual([{ count: 1200 }]);
+    }
+    await expect(store.import('b', cutOff())).rejects.toThrow(/cut off|says/);
+    expect(sql(path, 'SELECT count(*) AS count FROM agent_messages')).toEqual([{ count: 1200 }]);
+    await using other = new SQLiteSessionStore(freshPath());
+    async function* whole(): AsyncGenerator<string> {
+      yield* lines;
+    }
+    expect(await other.import('b', whole())).toBe(1200);
+    expect(await other.session('b').getItems()).toEqual(await store.session('a').getItems());
+  });
+});
+
+it('check() tells of a journal that makes readers wait and of messages that no list shows', async () => {
+  const database = new DatabaseSync(freshPath(), { enableForeignKeyConstraints: false });
+  await using store = new SQLiteSessionStore({ database });
+  await store.session('a').addItems([user('x')]);
+  database.exec(`PRAGMA journal_mode = DELETE; DELETE FROM agent_sessions`);
+  expect(await store.check()).toEqual([
+    expect.stringMatching(/journal mode is 'delete'/),
+    expect.stringMatching(/^1 session has rows in 'agent_messages' and none in 'agent_sessions'/),
+  ]);
+  await using fine = new SQLiteSessionStore(freshPath());
+  expect(await fine.check()).toEqual([]);
+  database.close();
+});
