@@ -6,6 +6,7 @@ import { supports } from '../sessions/contract.ts';
 import { prepareInput } from '../sessions/prepare.ts';
 import { SessionWriter } from '../sessions/persist.ts';
 import { VersionChain } from '../sessions/version-chain.ts';
+import { CompactionHook } from '../sessions/compaction-hook.ts';
 
 /**
  * Joins a segment and its session: history and new input of a fresh run, what an earlier segment left owed of a resumed
@@ -23,7 +24,16 @@ export async function openSession(
   const race = <T>(work: Promise<T>): Promise<T> => control.race(work);
   const detects = options.sessionConcurrency === 'detect' && supports(session, 'versions');
   const chain = detects ? new VersionChain(session, context) : undefined;
-  const args = { session, record, context, step, race, chain };
+  const compaction = supports(session, 'compaction')
+    ? new CompactionHook({
+        session,
+        context,
+        reasoningItemIdPolicy: record.reasoningItemIdPolicy,
+        signal: control.signalForModel(),
+        countUsage: (usage) => env.countUsage(usage),
+      })
+    : undefined;
+  const args = { session, record, context, step, race, chain, compaction };
   if (input === undefined) {
     env.session = new SessionWriter(args);
     await env.session.settle();

@@ -1,6 +1,7 @@
 /// <reference lib="esnext.disposable" />
 import type { MaybePromise } from '../agent/tool.ts';
 import type { AgentInputItem } from '../items/items.ts';
+import type { Usage } from '../models/model.ts';
 import type { RunContext } from '../state/context.ts';
 
 // ---- the contract: four methods and an id
@@ -88,10 +89,42 @@ export interface PartialAppendSession {
   [partialAppend](items: readonly AgentInputItem[]): Promise<boolean>;
 }
 
+/** Called after each turn that was written; shortens what is stored. */
+export interface CompactionAwareSession<T extends object = AgentInputItem> extends Session<T> {
+  runCompaction(options?: CompactionOptions, ctx?: RunContext): Promise<{ usage?: Usage } | undefined>;
+  /** Called instead while tool outputs of the turn are not yet answered; the next call has `force`. */
+  deferCompaction?(responseId: string, options?: { store?: boolean }): Promise<void>;
+  readonly deferredResponseId?: string | undefined;
+  /** @internal Counts changes that were made through this object, its own compactions left out. */
+  readonly [compactionGeneration]?: number;
+}
+export interface CompactionOptions {
+  responseId?: string;
+  mode?: 'auto' | 'previous_response_id' | 'input';
+  store?: boolean;
+  force?: boolean;
+  /** @internal */
+  readonly [compactionEvidence]?: CompactionEvidence;
+}
+
+/** @internal On the options of a compaction that the loop asks for; wrappers pass it on (SESS-123). */
+export const compactionEvidence: unique symbol = Symbol.for('agents.compaction');
+/** @internal */
+export const compactionGeneration: unique symbol = Symbol.for('agents.compactionGeneration');
+
+/** @internal What the model of the run has seen, and what nobody else may have changed since. */
+export interface CompactionEvidence {
+  readonly itemDigests: readonly string[];
+  readonly reasoningItemIdPolicy: 'preserve' | 'omit' | null;
+  readonly generation: number | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
 export interface SessionCapabilities<T extends object = AgentInputItem> {
   transactions: TransactionalSession<T>;
   versions: VersionedSession<T>;
   runContext: ContextAwareSession<unknown, T>;
+  compaction: CompactionAwareSession<T>;
   itemPolicy: ItemPolicySession<T>;
 }
 /** Never throws, whatever it is given. */
@@ -120,6 +153,7 @@ const CAPABILITIES: { readonly [K in keyof SessionCapabilities]: (session: Recor
   transactions: (session) => has(session, 'applyHistoryTransaction'),
   versions: (session) => has(session, 'readHistory', 'appendIfVersion', 'replaceHistory'),
   runContext: (session) => session['acceptsRunContext'] === true,
+  compaction: (session) => has(session, 'runCompaction'),
   itemPolicy: (session) =>
     has(session, 'normalizeForComparison') ||
     has(session, 'prepareHistoryItemForModelInput') ||

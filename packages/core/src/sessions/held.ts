@@ -40,7 +40,6 @@ export function hold(
           hasLocalToolOutputs: false,
           acknowledged: false,
           held: { policy, turn: record.currentTurn, start: before.length },
-          foreign: earlier?.foreign ?? {},
         };
 }
 

@@ -417,7 +417,6 @@ describe('settling what an earlier segment left', () => {
     store: null,
     hasLocalToolOutputs: true,
     acknowledged: false,
-    foreign: {},
     ...changes,
   });
   const settle = async (history: readonly AgentInputItem[], changes: Partial<PendingWrite> = {}) => {
@@ -559,7 +558,6 @@ describe('the session of a resume', () => {
       store: null,
       hasLocalToolOutputs: false,
       acknowledged: false,
-      foreign: {},
       ...changes,
     },
   });

@@ -9,6 +9,7 @@ import type { SessionStep } from './calls.ts';
 import { partialAppend, supports } from './contract.ts';
 import type { HistoryOperation, PartialAppendSession, Session, TransactionalSession } from './contract.ts';
 import { SessionOutcomeUnknownError } from './errors.ts';
+import type { CompactionHook } from './compaction-hook.ts';
 import { batchPosition, operationId } from './operation-id.ts';
 import { hold } from './held.ts';
 import { ambiguous, isHeld, readOutcome, stillThere, wrongSession } from './recover.ts';
@@ -32,6 +33,8 @@ export interface WriterArgs {
   readonly tail?: KnownTail | undefined;
   /** With `sessionConcurrency: 'detect'`. */
   readonly chain?: VersionChain | undefined;
+  /** Of a session that compacts its history. */
+  readonly compaction?: CompactionHook | undefined;
 }
 
 export interface TurnMeta {
@@ -54,6 +57,8 @@ export class SessionWriter {
   readonly #step: SessionStep;
   readonly #race: WriterArgs['race'];
   readonly #chain: VersionChain | undefined;
+  /** What the loop tells of its model calls. */
+  readonly compaction: CompactionHook | undefined;
   #tail: KnownTail | undefined;
   /** Of a resumed segment, until it knows where it stands. */
   readonly #rejoin: Rejoin | undefined;
@@ -66,6 +71,7 @@ export class SessionWriter {
     this.#step = args.step;
     this.#race = args.race;
     this.#chain = args.chain;
+    this.compaction = args.compaction;
     this.#tail = args.tail;
     this.#rejoin = args.tail === undefined ? new Rejoin(args.session, args.record) : undefined;
     this.#sessionId = knownSessionId(args.session);
@@ -164,7 +170,7 @@ export class SessionWriter {
       this.#chain?.restart();
       this.#tail = undefined;
       this.#rejoin?.settled(pending.items);
-      return this.#acknowledge(pending);
+      return await this.#acknowledge(pending);
     }
     const tail = await this.#read(before.length + pending.items.length);
     const digests = this.#digests(tail);
@@ -179,10 +185,9 @@ export class SessionWriter {
         tail.push(...pending.items);
       }
     }
-    this.#tail = undefined;
-    this.#acknowledge(pending);
     this.#tail = new KnownTail(tail, false);
     this.#rejoin?.end();
+    await this.#acknowledge(pending, true);
   }
 
   /** A session that stores a batch in parts may know which of them it has. */
@@ -195,7 +200,7 @@ export class SessionWriter {
     if (goesOn !== true) throw ambiguous();
     this.#tail = undefined;
     this.#rejoin?.settled(pending.items);
-    this.#acknowledge(pending);
+    await this.#acknowledge(pending);
   }
 
   /** Steps ③ to ⑤ of STATE §11.2. The last append of a run needs no `before`: nobody will settle it. */
@@ -207,7 +212,7 @@ export class SessionWriter {
     }
     if (!terminal) pending.before ??= await this.#before(pending.items.length);
     await this.#append(pending);
-    this.#acknowledge(pending);
+    await this.#acknowledge(pending);
   }
 
   /** A batch of a segment that may not be the first one to go on from its state. */
@@ -221,7 +226,7 @@ export class SessionWriter {
       else await this.#append(pending);
       if (searched && replaced.length === 0) await this.#ensure(items);
     }
-    this.#acknowledge(pending);
+    await this.#acknowledge(pending);
   }
 
   async #replace(expectedSuffix: readonly AgentInputItem[], replacement: readonly AgentInputItem[]): Promise<void> {
@@ -236,6 +241,7 @@ export class SessionWriter {
       if (!gone) throw ambiguous();
       await appendItems(session, replacement, this.#context);
     });
+    this.compaction?.rejoin();
   }
 
   /** The id of an append may be known from an earlier resume whose items were replaced since: then nothing was stored. */
@@ -248,6 +254,7 @@ export class SessionWriter {
     await this.#step({ kind: 'session', operation: 'append', items: items.length }, () =>
       this.#apply(session, { operationId: randomHex(16), transaction: { type: 'append_items', items } }),
     );
+    this.compaction?.rejoin();
   }
 
   async #before(batchLength: number): Promise<readonly string[]> {
@@ -272,16 +279,22 @@ export class SessionWriter {
       else if (transactions)
         await this.#apply(transactions, { operationId: id, transaction: { type: 'append_items', items } });
     });
+    this.compaction?.appended();
   }
 
   async #apply(session: TransactionalSession, operation: HistoryOperation): Promise<void> {
     await repeat(() => applyOperation(session, operation, this.#context));
   }
 
-  #acknowledge(pending: PendingWrite): void {
+  /** The append is confirmed; the record of it goes when the session has compacted, or put it off, too (STATE-329). */
+  async #acknowledge(pending: PendingWrite, isInTail = false): Promise<void> {
     pending.acknowledged = true;
     this.#record.persistedItemCount = pending.persistedCount;
-    this.#tail?.push(pending.items);
+    if (!isInTail) this.#tail?.push(pending.items);
+    if (this.compaction && (await this.compaction.stored(pending))) {
+      this.#tail = undefined;
+      this.#chain?.restart();
+    }
     this.#record.pendingWrite = undefined;
   }
 
@@ -323,7 +336,7 @@ export class SessionWriter {
       hasLocalToolOutputs: meta.hasLocalToolOutputs,
       acknowledged: false,
       position,
-      foreign: {},
+      exchange: this.compaction?.exchange,
     };
   }
 }

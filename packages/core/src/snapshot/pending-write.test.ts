@@ -65,7 +65,6 @@ describe('a pending session write', () => {
       store: null,
       hasLocalToolOutputs: false,
       acknowledged: false,
-      foreign: {},
     });
   });
 

@@ -20,6 +20,9 @@ export function writePendingWrite(write: PendingWrite): JsonObject {
       reasoning_item_id_policy: write.held.policy,
       current_response: { turn: write.held.turn, start: write.held.start },
     }),
-    ...write.foreign,
+    compaction_model_exchange: write.exchange && {
+      item_digests: write.exchange.itemDigests,
+      reasoning_item_id_policy: write.exchange.reasoningItemIdPolicy,
+    },
   });
 }

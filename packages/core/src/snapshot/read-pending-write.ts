@@ -2,7 +2,7 @@ import { UserError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import type { AgentInputItem } from '../items/items.ts';
 import type { JsonObject, JsonValue } from '../items/wire.ts';
-import type { HeldWrite, PendingWrite } from '../state/pending-write.ts';
+import type { HeldWrite, ModelExchange, PendingWrite } from '../state/pending-write.ts';
 import { own } from './json.ts';
 import type { Feature, Version } from './versions.ts';
 
@@ -17,9 +17,6 @@ const optional: Readonly<Record<string, Feature>> = {
   reasoning_item_id_policy: 'heldWrites',
   current_response: 'heldWrites',
 };
-/** Members that are kept as they are: compaction comes with a later version. */
-const kept = ['compaction_model_exchange'];
-
 /**
  * Reads `pending_session_write` (STATE-318).
  *
@@ -39,11 +36,6 @@ export function readPendingWrite(
   const items = checkBase(json);
   checkOptional(json);
   checkHeld(json, currentTurn, items.length);
-  const foreign: { [key: string]: JsonValue } = {};
-  for (const key of kept) {
-    const value = own(json, key);
-    if (value !== undefined) foreign[key] = value;
-  }
   return {
     sessionId: own(json, 'session_id') as string,
     items: items as unknown as readonly AgentInputItem[],
@@ -54,7 +46,18 @@ export function readPendingWrite(
     hasLocalToolOutputs: own(json, 'has_local_tool_outputs') === true,
     acknowledged: own(json, 'append_acknowledged') === true,
     held: readHeld(json),
-    foreign,
+    exchange: readExchange(own(json, 'compaction_model_exchange')),
+  };
+}
+
+function readExchange(json: JsonValue | undefined): ModelExchange | undefined {
+  if (!isObject(json)) return undefined;
+  return {
+    itemDigests: own(json as JsonObject, 'item_digests') as readonly string[],
+    reasoningItemIdPolicy: own(
+      json as JsonObject,
+      'reasoning_item_id_policy',
+    ) as ModelExchange['reasoningItemIdPolicy'],
   };
 }
 

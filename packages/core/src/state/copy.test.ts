@@ -39,7 +39,6 @@ function paused(value: unknown = { tenant: 't1' }): StateRecord {
       store: null,
       hasLocalToolOutputs: false,
       acknowledged: false,
-      foreign: {},
     },
     toolUse: new Map([[desk, new Set(['refund'])]]),
     trace: { traceId: 't', workflowName: 'w', metadata: { a: 1 }, extra: {} },

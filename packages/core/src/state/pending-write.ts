@@ -1,5 +1,4 @@
 import type { AgentInputItem } from '../items/items.ts';
-import type { JsonObject } from '../items/wire.ts';
 
 /** A batch that is, or may be, missing in the session: `pending_session_write` of the JSON (STATE §11.2). */
 export interface PendingWrite {
@@ -17,8 +16,15 @@ export interface PendingWrite {
   readonly position?: { readonly turn: number; readonly firstItemIndex: number } | undefined;
   /** Output guardrails withhold it: nothing was offered to the session yet (STATE-322). */
   readonly held?: HeldWrite | undefined;
-  /** Members whose subject is not built here (compaction), verbatim. */
-  readonly foreign: JsonObject;
+  /** With a session that compacts: what it may rely on, also when a later process settles the write (STATE-329). */
+  readonly exchange?: ModelExchange | undefined;
+}
+
+/** What the model saw and said in the run's latest request that succeeded. */
+export interface ModelExchange {
+  /** Normalized digests (STATE §12.9), input before output. */
+  readonly itemDigests: readonly string[];
+  readonly reasoningItemIdPolicy: 'preserve' | 'omit' | null;
 }
 
 /** What a held batch says of itself. */

@@ -38,12 +38,15 @@ export async function callForTurn(prepared: PreparedCall, record: StateRecord, e
     });
   const effect = { kind: 'model', turn: record.currentTurn, agentName: prepared.agent.name } as const;
   env.models.add(prepared.model);
+  const compaction = env.session?.compaction;
+  compaction?.asked();
   try {
     const response = await env.step(effect, () => {
       const answer = callModel(prepared.model, request, onEvent);
       return control.race(env.inputCheck?.cut(answer) ?? answer);
     });
     server?.accept(response, record, env);
+    compaction?.answered(prepared.input, response.output);
     env.countUsage(response.usage);
     env.spans.countUsage(response.usage);
     return response;
