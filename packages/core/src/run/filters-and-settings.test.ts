@@ -272,7 +272,7 @@ describe('options', () => {
     const { agent, model } = scriptedDesk('x');
     const wrong: Record<string, unknown>[] = [
       { onApproval: 'yes' },
-      { sessionConcurrency: 'detect' },
+      { sessionConcurrency: 'lock' },
       { extendedEvents: 'yes' },
       { toolNameCollisionPolicy: 'first' },
       { toolNotFoundBehavior: 'ignore' },

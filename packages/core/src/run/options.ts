@@ -112,6 +112,7 @@ export interface RunOptionsWithContext<C> extends RunOptions<C> {
 
 // ---- callbacks of RunOptions
 
+/** What a model call sees. As a filter gets it, its items are frozen: return others in place of those that are to change. */
 export interface ModelInputData {
   readonly input: readonly AgentInputItem[];
   readonly instructions: string | undefined;
