@@ -4,7 +4,7 @@
 // A server whose variable gives no address is started, on a port and in a folder of its own, and stopped at the end.
 import { existsSync, readdirSync, realpathSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
-import { environment, step, StepError } from './bootstrap.mjs';
+import { environment, root, step, StepError } from './bootstrap.mjs';
 import { answers, launch } from './servers.mjs';
 
 const isRoot = process.getuid?.() === 0;
@@ -26,6 +26,7 @@ async function asUser(user, folder, command) {
  * `folders`, of which the first found counts, `packages` are Debian's. A `server` says how it is started: all functions get
  * `{ program, folder, port, durable }`, the last for servers whose acknowledged writes have to outlive them; `prepare` makes
  * what it needs in its folder (which may have it already), `stopSignal` (default `TERM`) is how it is asked to end.
+ * `otherwise`: the program when none is found.
  */
 const services = {
   chromium: {
@@ -138,6 +139,25 @@ const services = {
       ready: ({ port }) => answers(port),
     },
   },
+  mongo: {
+    variable: 'TEST_MONGO_URL',
+    is: 'the address of a MongoDB 7 or newer that may be written to (mongodb://127.0.0.1:27017)',
+    programs: ['mongod'],
+    packages: [],
+    // Debian has none, and a download is not for tests: the server of packages/mongo-server.
+    otherwise: process.execPath,
+    server: {
+      command: ({ program, folder, port, durable }) =>
+        program === process.execPath
+          ? [
+              ...[program, '--no-warnings', join(root, 'packages/mongo-server/src/main.ts'), '--port', port],
+              ...(durable ? ['--folder', folder] : []),
+            ]
+          : [program, '--dbpath', folder, '--port', port, '--bind_ip', '127.0.0.1', '--quiet'],
+      url: ({ port }) => `mongodb://127.0.0.1:${port}/?directConnection=true`,
+      ready: ({ port }) => answers(port),
+    },
+  },
 };
 
 /** Debian keeps the programs of a server's version together, and off PATH. */
@@ -182,8 +202,8 @@ async function install(name, packages) {
 }
 
 /** The path of the program, or an error whose message says how to get it. */
-async function find(name, { is, variable, programs, packages, folders }) {
-  let program = onPath(programs, folders);
+async function find(name, { is, variable, programs, packages, folders, otherwise }) {
+  let program = onPath(programs, folders) ?? otherwise;
   let log = '';
   if (program === undefined && canInstall()) {
     try {
