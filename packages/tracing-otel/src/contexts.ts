@@ -1,4 +1,4 @@
-import { context, createContextKey, ROOT_CONTEXT, trace as api } from '@opentelemetry/api';
+import { context, ROOT_CONTEXT, trace as api } from '@opentelemetry/api';
 import type { Context, Span as OTelSpan } from '@opentelemetry/api';
 import type { Node } from './node.ts';
 
@@ -7,7 +7,8 @@ const ours = new WeakSet<OTelSpan>();
 
 /** Which context what runs in. Each knows the node whose code runs there. */
 export class Contexts {
-  readonly #key = createContextKey('@agents/tracing-otel');
+  // `createContextKey` gives two processors the same one.
+  readonly #key = Symbol('@agents/tracing-otel');
 
   /** A node with its context: `at`, with its own span and itself in it. `around`: the node with a span that it is in. */
   node(parts: Omit<Node, 'context' | 'emitted' | 'handoff'>, around: Node | undefined, at: Context): Node {
@@ -31,8 +32,11 @@ export class Contexts {
     const active = context.active();
     const owner = this.#ownerOf(active);
     const span = api.getSpan(node.context);
-    if (owner === node && api.getSpan(active) === span) return fn();
-    if (owner?.segment !== node.segment) return context.with(node.context, fn);
+    const current = api.getSpan(active);
+    if (owner === node && current === span) return fn();
+    // Another processor of ours has just put its span there: what it needs stays.
+    const isShared = current !== undefined && ours.has(current) && current !== (owner && api.getSpan(owner.context));
+    if (owner?.segment !== node.segment && !isShared) return context.with(node.context, fn);
     const inside = span === undefined ? active : api.setSpan(active, span);
     return context.with(inside.setValue(this.#key, node), fn);
   }

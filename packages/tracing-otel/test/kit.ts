@@ -1,7 +1,12 @@
 import { context, SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import type { Attributes } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
-import { AggregationTemporality, InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics';
 import type { MetricData } from '@opentelemetry/sdk-metrics';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import type { ReadableSpan, Sampler } from '@opentelemetry/sdk-trace-base';
@@ -25,7 +30,10 @@ export class Telemetry {
       spanProcessors: [new SimpleSpanProcessor(this.exporter)],
       ...(sampler && { sampler }),
     });
-    const reader = new PeriodicExportingMetricReader({ exporter: this.#metricExporter, exportIntervalMillis: 3_600_000 });
+    const reader = new PeriodicExportingMetricReader({
+      exporter: this.#metricExporter,
+      exportIntervalMillis: 3_600_000,
+    });
     this.#meters = new MeterProvider({ readers: [reader] });
     this.processor = new OTelTraceProcessor({ tracerProvider: this.tracers, meterProvider: this.#meters, ...own });
   }
@@ -107,3 +115,10 @@ export function followContexts(): () => void {
 const usage = { requests: 1, inputTokens: 80, outputTokens: 12, totalTokens: 92 };
 
 export const scripted = (...steps: ModelStep[]): ScriptedModel => new ScriptedModel(steps, { trace: true, usage });
+
+/** Something that a test waits for. */
+export function gate(): { readonly opened: Promise<void>; open(): void } {
+  let open = (): void => {};
+  const opened = new Promise<void>((resolve) => (open = resolve));
+  return { opened, open };
+}

@@ -41,8 +41,7 @@ export class OtlpReceiver {
     request.on('end', () => {
       this.requests.push({ path: request.url ?? '', headers: request.headers });
       const body = JSON.parse(Buffer.concat(chunks).toString()) as Body;
-      for (const { scopeSpans } of body.resourceSpans)
-        for (const { spans } of scopeSpans) this.spans.push(...spans);
+      for (const { scopeSpans } of body.resourceSpans) for (const { spans } of scopeSpans) this.spans.push(...spans);
       response.setHeader('content-type', 'application/json').end('{}');
     });
   });
@@ -83,6 +82,7 @@ const UNSETTLED: ReadonlySet<string> = new Set([
   'gen_ai.response.time_to_first_chunk',
   'gen_ai.request.stream',
   'agents.task.streamed',
+  'agents.stream.abandoned',
   'server.port',
 ]);
 
