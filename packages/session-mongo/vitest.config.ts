@@ -1,3 +1,5 @@
+import { mergeConfig } from 'vitest/config';
+
 import { project } from '../../vitest.shared.ts';
 
-export default project('session-mongo');
+export default mergeConfig(project('session-mongo'), { test: { globalSetup: ['./test/setup.ts'] } });

@@ -1,1 +1,2 @@
-export {};
+export { MongoDBSession } from './session.ts';
+export type { MongoDBConnection, MongoDBOptions, MongoDBSessionOptions } from './options.ts';

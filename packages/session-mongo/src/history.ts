@@ -1,0 +1,92 @@
+import type { HistoryBackend, HistoryWrite, StoredHistory, StoredRecord } from '@agents/core/session';
+import type { MongoClient } from 'mongodb';
+
+import { append } from './append.ts';
+import { makeClient } from './arguments.ts';
+import type { Config } from './arguments.ts';
+import { ensureIndexes } from './indexes.ts';
+import { collectionsOf, operationKey } from './layout.ts';
+import type { Collections } from './layout.ts';
+import { mayHaveHappened } from './outcome.ts';
+import { pop } from './pop.ts';
+import { readHistory } from './read.ts';
+import { clear, replace } from './replace.ts';
+
+/** What the parts of a history work with. */
+export interface Scope extends Collections {
+  readonly sessionId: string;
+  readonly ttlMs: number | undefined;
+  /** Sends the command that makes a change count: where it fails, the change may have been made. */
+  commit<R>(send: () => Promise<R>): Promise<R>;
+  /** Whether that is so for this error. */
+  inDoubt(error: unknown): boolean;
+}
+
+/** The history of one session. Nothing is sent before the first call. */
+export class MongoDBHistory implements HistoryBackend {
+  readonly #config: Config;
+  readonly #scope: Scope;
+  /** Errors of commands that may have been carried out. */
+  readonly #inDoubt = new WeakSet<object>();
+  /** Of the last look: a guess that every read confirms. */
+  #generation = 0;
+  readonly close: (() => Promise<void>) | undefined;
+
+  constructor(sessionId: string, config: Config) {
+    const { connection, name, place, ttlMs } = config;
+    const client: MongoClient =
+      'client' in connection ? connection.client : makeClient(connection.url, connection.clientOptions, name);
+    this.#config = config;
+    this.#scope = {
+      ...collectionsOf(client, place),
+      sessionId,
+      ttlMs,
+      commit: (send) => this.#commit(send),
+      inDoubt: (error) => this.outcomeUnknown(error),
+    };
+    this.close = 'client' in connection ? undefined : () => client.close();
+  }
+
+  async read(count: number | undefined): Promise<StoredHistory> {
+    const { history, generation } = await readHistory(this.#scope, count, this.#generation);
+    this.#generation = generation;
+    return history;
+  }
+
+  async write(change: HistoryWrite): Promise<string> {
+    const { operation } = change;
+    await ensureIndexes(this.#scope, this.#config);
+    const key = operation && { id: operationKey(this.#scope.sessionId, operation.id), digest: operation.digest };
+    if (change.type === 'append') return await append(this.#scope, change, key);
+    return await replace(this.#scope, change, key);
+  }
+
+  async pop(): Promise<StoredRecord | undefined> {
+    const { record, generation } = await pop(this.#scope, this.#generation);
+    this.#generation = generation;
+    return record;
+  }
+
+  async clear(): Promise<void> {
+    await ensureIndexes(this.#scope, this.#config);
+    this.#generation = await clear(this.#scope);
+  }
+
+  async ping(): Promise<void> {
+    await this.#scope.client.db(this.#config.place.database).command({ ping: 1 });
+  }
+
+  outcomeUnknown(error: unknown): boolean {
+    return typeof error === 'object' && error !== null && this.#inDoubt.has(error);
+  }
+
+  async #commit<R>(send: () => Promise<R>): Promise<R> {
+    try {
+      return await send();
+    } catch (error) {
+      const repeats = this.#scope.client.options?.retryWrites ?? true;
+      if (mayHaveHappened(error, repeats)) this.#inDoubt.add(error as object);
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,212 @@
+import { matchSuffix, SessionBusyError, suffixMismatch, versionConflict } from '@agents/core/session';
+import type { HistoryOperationKey, HistoryWrite } from '@agents/core/session';
+
+import { batchOf } from './append.ts';
+import { checkSizes, chunksOf } from './batches.ts';
+import type { Scope } from './history.ts';
+import {
+  batchesOf,
+  countOf,
+  entriesOf,
+  integer,
+  PUT_ASIDE,
+  sameGeneration,
+  unusedGeneration,
+  versionOf,
+} from './layout.ts';
+import type { MessageDocument, SessionDocument, StoredOperation } from './layout.ts';
+import { appliedVersion, REMEMBER_LAST } from './operations.ts';
+import { isDuplicate } from './outcome.ts';
+import { ignoringErrors } from './pop.ts';
+import { readState, readVersion, recordsOf } from './read.ts';
+import type { State } from './read.ts';
+import { beginAnew, reserve, unchanged } from './reserve.ts';
+
+/** Documents that are sent at once. */
+const CHUNK = 500;
+/** Changes of others that a replacement of the end gives way to. */
+const ATTEMPTS = 20;
+
+type Replacement = Extract<HistoryWrite, { type: 'replace' | 'replace_suffix' }>;
+
+/**
+ * Writes the new history under a generation that nobody has, then makes it the one that counts by one update, if nobody
+ * appended, popped, cleared or replaced meanwhile. The operation is remembered in the same update.
+ */
+export async function replace(
+  scope: Scope,
+  change: Replacement,
+  key: HistoryOperationKey | undefined,
+): Promise<string> {
+  checkSizes(change.texts, scope.sessionId);
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const state = await readState(scope);
+    if (state.expired) {
+      await beginAnew(scope, state);
+      continue;
+    }
+    const known = key && (await appliedVersion(scope, key, state.document));
+    if (known !== undefined) return known;
+    const old = await batchesNow(scope, state);
+    const actual = versionOf(
+      state.generation,
+      old.findLast(({ message_data }) => entriesOf(message_data).length > 0),
+    );
+    if (change.ifVersion !== undefined && actual !== change.ifVersion)
+      throw versionConflict(scope.sessionId, change.ifVersion, actual);
+    const entries = change.type === 'replace' ? change.texts : withoutSuffix(old, change);
+    const version = await publish(scope, state, entries, { key, upkeep: change.upkeep === true, old });
+    if (version !== undefined) return version;
+    // The end may still be what was expected; a whole history is replaced as it was read, or not at all.
+    if (change.type === 'replace') {
+      const after = await readState(scope);
+      const replayed = key && (await appliedVersion(scope, key, after.document));
+      if (replayed !== undefined) return replayed;
+      throw versionConflict(scope.sessionId, actual, await readVersion(scope, after));
+    }
+  }
+  throw new SessionBusyError('Others changed the history again and again; nothing was written. Try again.', {
+    sessionId: scope.sessionId,
+  });
+}
+
+/** What the history is after it. @throws UserError `session_suffix_mismatch` */
+function withoutSuffix(
+  old: readonly MessageDocument[],
+  { expected, texts }: Extract<Replacement, { type: 'replace_suffix' }>,
+): unknown[] {
+  const records = recordsOf(old.toReversed());
+  const matched = matchSuffix(records, expected);
+  if (matched?.length !== expected.length) throw suffixMismatch();
+  const gone = new Set(matched);
+  const kept = old.flatMap(({ message_data }) => entriesOf(message_data)).filter((_, index) => !gone.has(index));
+  return [...kept, ...texts];
+}
+
+/** All batches that count, oldest first. */
+async function batchesNow({ messages, sessionId }: Scope, { generation, document }: State): Promise<MessageDocument[]> {
+  const found = await messages.find(batchesOf(sessionId, generation), { sort: { seq: 1 } }).toArray();
+  return document === undefined ? found.filter(({ expires_at }) => expires_at === undefined) : found;
+}
+
+interface Publication {
+  readonly key: HistoryOperationKey | undefined;
+  readonly upkeep: boolean;
+  readonly old: readonly MessageDocument[];
+}
+
+/** The version afterwards. `undefined`: somebody else changed the history, and nothing was. */
+async function publish(
+  scope: Scope,
+  state: State,
+  entries: readonly unknown[],
+  { key, upkeep, old }: Publication,
+): Promise<string | undefined> {
+  const { document } = state;
+  const generation = unusedGeneration(state.generation);
+  const now = new Date();
+  const expiresAt = scope.ttlMs === undefined ? document?._kept_until : new Date(now.getTime() + 2 * scope.ttlMs);
+  let last = countOf(document?._seq) - 1;
+  const staged = chunksOf(entries).map((chunk) =>
+    batchOf(scope, chunk, { generation, last: (last += chunk.length), expiresAt }),
+  );
+  const version = versionOf(generation, staged.at(-1));
+  const fields: SessionDocument = {
+    session_id: scope.sessionId,
+    _generation: integer(generation),
+    _seq: integer(last + 1),
+    ...((!upkeep || document === undefined) && { updated_at: now }),
+    ...(scope.ttlMs !== undefined && { expires_at: new Date(now.getTime() + scope.ttlMs) }),
+    ...(expiresAt !== undefined && { _kept_until: expiresAt }),
+  };
+  try {
+    for (let at = 0; at < staged.length; at += CHUNK) await scope.messages.insertMany(staged.slice(at, at + CHUNK));
+    const operation = key && { id: key.id, digest: key.digest, version };
+    if (await scope.commit(() => exchange(scope, state, fields, operation))) {
+      await ignoringErrors(retire(scope, state.generation, old));
+      return version;
+    }
+  } catch (error) {
+    // It may count already.
+    if (scope.inDoubt(error)) throw error;
+    await ignoringErrors(discard(scope, generation));
+    throw error;
+  }
+  await ignoringErrors(discard(scope, generation));
+  return undefined;
+}
+
+/** False: the session is not what it was. */
+async function exchange(
+  { sessions, sessionId }: Scope,
+  { document }: State,
+  fields: SessionDocument,
+  operation: StoredOperation | undefined,
+): Promise<boolean> {
+  if (document === undefined) {
+    try {
+      await sessions.insertOne({ ...fields, created_at: new Date(), ...(operation && { _operations: [operation] }) });
+      return true;
+    } catch (error) {
+      if (isDuplicate(error)) return false;
+      throw error;
+    }
+  }
+  const { matchedCount } = await sessions.updateOne(
+    { session_id: sessionId, ...unchanged(document), _pops: document._pops ?? null },
+    {
+      $set: fields,
+      ...(operation && { $push: { _operations: { $each: [operation], $slice: -REMEMBER_LAST } } }),
+    },
+  );
+  return matchedCount === 1;
+}
+
+/**
+ * Removes the batches that were replaced, but for the memory of their operations. What is left of their generation was
+ * inserted late, by somebody who had reserved before: it is put behind the new history.
+ */
+async function retire(scope: Scope, generation: number, old: readonly MessageDocument[]): Promise<void> {
+  const { messages, sessionId } = scope;
+  const aside = { $set: { generation: integer(PUT_ASIDE), message_data: [] } };
+  for (let at = 0; at < old.length; at += CHUNK) {
+    const some = old.slice(at, at + CHUNK);
+    const idsOf = (remembered: boolean): MessageDocument['_id'][] =>
+      some.filter(({ operation }) => (operation !== undefined) === remembered).map(({ _id }) => _id);
+    await messages.deleteMany({ _id: { $in: idsOf(false) } });
+    await messages.updateMany({ _id: { $in: idsOf(true) } }, aside);
+  }
+  for (const late of await messages.find(batchesOf(sessionId, generation)).toArray()) {
+    const place = await reserve(scope, entriesOf(late.message_data).length, true);
+    const to = { generation: integer(place.generation), seq: integer(place.last) };
+    await messages.updateOne({ _id: late._id, generation: sameGeneration(generation) }, { $set: to });
+  }
+}
+
+async function discard({ messages, sessionId }: Scope, generation: number): Promise<void> {
+  await messages.deleteMany(batchesOf(sessionId, generation));
+}
+
+/** The generation that counts from now on: of it there is nothing. */
+export async function clear(scope: Scope): Promise<number> {
+  const { sessions, messages, sessionId, ttlMs } = scope;
+  const now = new Date();
+  const cleared = await scope.commit(() =>
+    sessions.findOneAndUpdate(
+      { session_id: sessionId },
+      {
+        $setOnInsert: { session_id: sessionId, created_at: now, _seq: integer(0) },
+        $set: { updated_at: now },
+        // With a life: one that no other life of the session reaches.
+        $inc: { _generation: integer(ttlMs === undefined ? 1 : unusedGeneration()) },
+        $unset: { metadata: '', _operations: '' },
+      },
+      { upsert: true, returnDocument: 'after', projection: { _id: 0, _generation: 1 } },
+    ),
+  );
+  const generation = countOf(cleared?._generation);
+  // What was reserved before and comes late stays invisible there.
+  const older = { session_id: sessionId, $or: [{ generation: { $lt: integer(generation) } }, { generation: null }] };
+  await ignoringErrors(messages.deleteMany(older));
+  return generation;
+}

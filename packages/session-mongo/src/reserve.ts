@@ -1,0 +1,132 @@
+import type { Filter } from 'mongodb';
+
+import type { Scope } from './history.ts';
+import { batchesOf, countOf, integer, unusedGeneration } from './layout.ts';
+import type { SessionDocument } from './layout.ts';
+import { isDuplicate } from './outcome.ts';
+import { readState } from './read.ts';
+import type { State } from './read.ts';
+
+/** Numbers for a batch, in a generation. */
+export interface Reservation {
+  readonly generation: number;
+  /** The number of its last item. */
+  readonly last: number;
+  readonly expiresAt: Date | undefined;
+  /** The session as it was. */
+  readonly before: SessionDocument | undefined;
+}
+
+/** Makes the session where there is none, and begins anew where its life is over. */
+export async function reserve(scope: Scope, count: number, upkeep: boolean): Promise<Reservation> {
+  const { sessions, sessionId, ttlMs } = scope;
+  for (;;) {
+    const now = new Date();
+    // The first of a life: after it nobody may see items that the server has not removed yet.
+    const generation = ttlMs === undefined ? 0 : unusedGeneration();
+    try {
+      const before = await sessions.findOneAndUpdate(
+        { session_id: sessionId, expires_at: { $not: { $lte: now } } },
+        {
+          $setOnInsert: {
+            session_id: sessionId,
+            created_at: now,
+            _generation: integer(generation),
+            ...(upkeep && { updated_at: now }),
+            ...firstLife(now, ttlMs),
+          },
+          $set: { ...(!upkeep && { updated_at: now }), ...lifeFrom(now, ttlMs) },
+          $inc: { _seq: integer(count) },
+        },
+        { upsert: true, returnDocument: 'before', projection: { _id: 0, metadata: 0 } },
+      );
+      if (before !== null) return await placeOf(scope, before, count, now);
+      const made = { session_id: sessionId, _generation: generation, ...firstLife(now, ttlMs) };
+      return { ...(await placeOf(scope, made, count, now)), before: undefined };
+    } catch (error) {
+      // Somebody made the session in the same moment; or its life is over.
+      if (!isDuplicate(error)) throw error;
+      const state = await readState(scope);
+      if (state.expired) await beginAnew(scope, state);
+    }
+  }
+}
+
+/** As long as the session is as it was read. `undefined`: it is not. */
+export async function reserveAt(scope: Scope, count: number, state: State): Promise<Reservation | undefined> {
+  const { sessions, sessionId, ttlMs } = scope;
+  const { document } = state;
+  if (state.expired) return (await beginAnew(scope, state)) ? await reserve(scope, count, false) : undefined;
+  const now = new Date();
+  const fields = { updated_at: now, ...lifeFrom(now, ttlMs) };
+  if (document === undefined) {
+    const first: SessionDocument = {
+      session_id: sessionId,
+      created_at: now,
+      _seq: integer(count),
+      _generation: integer(ttlMs === undefined ? 0 : unusedGeneration()),
+      ...fields,
+      ...firstLife(now, ttlMs),
+    };
+    try {
+      await sessions.insertOne(first);
+    } catch (error) {
+      if (isDuplicate(error)) return undefined;
+      throw error;
+    }
+    return { ...(await placeOf(scope, { ...first, _seq: 0 }, count, now)), before: undefined };
+  }
+  const before = await sessions.findOneAndUpdate(
+    { session_id: sessionId, ...unchanged(document) },
+    { $set: fields, $inc: { _seq: integer(count) } },
+    { returnDocument: 'before', projection: { _id: 0, metadata: 0 } },
+  );
+  return before === null ? undefined : await placeOf(scope, before, count, now);
+}
+
+/** Matches the session as long as nobody reserved, cleared or replaced since. */
+export function unchanged({ _generation, _seq }: SessionDocument): Filter<SessionDocument> {
+  // What is absent is equal to null.
+  return { _generation: _generation ?? null, _seq: _seq ?? null };
+}
+
+/** A session whose life is over becomes one that was just made. False: somebody else was first. */
+export async function beginAnew({ sessions, sessionId }: Scope, { document, generation }: State): Promise<boolean> {
+  if (document?.expires_at === undefined) return false;
+  const { modifiedCount } = await sessions.updateOne(
+    { session_id: sessionId, expires_at: document.expires_at, _generation: document._generation ?? null },
+    {
+      $set: { created_at: new Date(), _generation: integer(unusedGeneration(generation)) },
+      $unset: { expires_at: '', _kept_until: '', metadata: '', _operations: '' },
+    },
+  );
+  return modifiedCount === 1;
+}
+
+async function placeOf(scope: Scope, session: SessionDocument, count: number, now: Date): Promise<Reservation> {
+  const generation = countOf(session._generation);
+  const last = countOf(session._seq) + count - 1;
+  const before = session;
+  if (scope.ttlMs === undefined) return { generation, last, expiresAt: session._kept_until, before };
+  const kept = session._kept_until?.getTime() ?? 0;
+  if (kept < now.getTime() + 1.5 * scope.ttlMs) await keepBatches(scope, generation, keptUntil(now, scope.ttlMs));
+  return { generation, last, expiresAt: new Date(Math.max(kept, keptUntil(now, scope.ttlMs).getTime())), before };
+}
+
+/** Batches live longer than their session, so that not each append has to touch all of them. */
+async function keepBatches({ sessions, messages, sessionId }: Scope, generation: number, until: Date): Promise<void> {
+  await messages.updateMany(batchesOf(sessionId, generation), { $max: { expires_at: until } });
+  await sessions.updateOne({ session_id: sessionId }, { $max: { _kept_until: until } });
+}
+
+function keptUntil(now: Date, ttlMs: number): Date {
+  return new Date(now.getTime() + 2 * ttlMs);
+}
+
+function firstLife(now: Date, ttlMs: number | undefined): { _kept_until?: Date } {
+  return ttlMs === undefined ? {} : { _kept_until: keptUntil(now, ttlMs) };
+}
+
+function lifeFrom(now: Date, ttlMs: number | undefined): { expires_at?: Date } {
+  return ttlMs === undefined ? {} : { expires_at: new Date(now.getTime() + ttlMs) };
+}

@@ -1,0 +1,111 @@
+import { env } from 'node:process';
+
+import { startServer } from '@agents/testkit';
+import type { RunningServer, ServerOptions } from '@agents/testkit';
+import { MongoClient } from 'mongodb';
+import type { Collection, MongoClientOptions } from 'mongodb';
+
+import type { MessageDocument, SessionDocument } from '../src/layout.ts';
+
+/** The MongoDB that tests share: each uses databases or ids of its own. */
+export function mongoUrl(): string {
+  const { TEST_MONGO_URL: url, TEST_MONGO_URL_MISSING: missing } = env;
+  if (missing !== undefined) throw new Error(missing);
+  if (url === undefined) throw new Error('TEST_MONGO_URL is to be the address of a MongoDB that may be written to.');
+  return url;
+}
+
+let drawn = 0;
+
+/** A name that no other test has. */
+export const freshName = (): string => `t${process.pid}_${Date.now()}_${++drawn}`;
+
+/** A member of a replica set of its own; with `announce` others find it there, behind a proxy. */
+export async function startReplicaSet(options: ServerOptions & { announce?: string } = {}): Promise<RunningServer> {
+  const { announce, ...rest } = options;
+  const isOurs = await startsOurs();
+  const args = isOurs
+    ? ['--replica-set', 'rs', ...(announce === undefined ? [] : ['--announce', announce])]
+    : ['--replSet', 'rs'];
+  const server = await startServer('mongo', { ...rest, args });
+  if (!isOurs) await initiate(server, announce);
+  return server;
+}
+
+/** How the driver finds the set, by any of its addresses. */
+export const replicaSetUrl = (port: number): string => `mongodb://127.0.0.1:${port}/?replicaSet=rs`;
+
+async function startsOurs(): Promise<boolean> {
+  const probe = await startServer('mongo');
+  const client = new MongoClient(probe.url);
+  const { gitVersion } = await client.db('admin').command({ buildInfo: 1 });
+  await client.close();
+  await probe.stop();
+  return gitVersion === 'agents-mongo-server';
+}
+
+async function initiate(server: RunningServer, announce = `127.0.0.1:${server.port}`): Promise<void> {
+  const client = new MongoClient(server.url);
+  await client.db('admin').command({ replSetInitiate: { _id: 'rs', members: [{ _id: 0, host: announce }] } });
+  await client.close();
+}
+
+/** Looks for a lost server often: a test waits for nothing else. */
+export const quick: MongoClientOptions = {
+  minHeartbeatFrequencyMS: 20,
+  heartbeatFrequencyMS: 200,
+  serverSelectionTimeoutMS: 5000,
+};
+
+export interface Raw {
+  readonly sessions: Collection<SessionDocument>;
+  readonly messages: Collection<MessageDocument>;
+}
+
+/** The documents themselves. */
+export function raw(client: MongoClient, database: string): Raw {
+  const db = client.db(database);
+  return { sessions: db.collection('agent_sessions'), messages: db.collection('agent_messages') };
+}
+
+/** Matches the request of a command on a collection, for a proxy. */
+export function commandOn(command: string, collection: string): (request: Buffer) => boolean {
+  return (request) => request.includes(`\u0002${command}\0`) && request.includes(`${collection}\0`);
+}
+
+type Hook = (command: string, collection: string, args: readonly unknown[]) => Promise<void> | void;
+
+/** The client, with a hook before each call on a collection; what the hook throws is what the call fails with. */
+export function hooked(client: MongoClient, hook: Hook): MongoClient {
+  const wrapCollection = (collection: Collection): Collection =>
+    new Proxy(collection, {
+      get(target, member) {
+        const value: unknown = Reflect.get(target, member, target);
+        if (typeof value !== 'function') return value;
+        if (member === 'find')
+          return (...args: unknown[]): unknown => (value as (...a: unknown[]) => unknown).apply(target, args);
+        return async (...args: unknown[]): Promise<unknown> => {
+          await hook(String(member), target.collectionName, args);
+          return await (value as (...a: unknown[]) => Promise<unknown>).apply(target, args);
+        };
+      },
+    });
+  return new Proxy(client, {
+    get(target, member) {
+      const value: unknown = Reflect.get(target, member, target);
+      if (member !== 'db') return typeof value === 'function' ? (value as () => unknown).bind(target) : value;
+      return (...names: Parameters<MongoClient['db']>): unknown => {
+        const db = target.db(...names);
+        return new Proxy(db, {
+          get(inner, name) {
+            const found: unknown = Reflect.get(inner, name, inner);
+            if (name !== 'collection')
+              return typeof found === 'function' ? (found as () => unknown).bind(inner) : found;
+            return (...given: Parameters<typeof db.collection>): Collection =>
+              wrapCollection(inner.collection(...given));
+          },
+        });
+      };
+    },
+  });
+}
