@@ -18,6 +18,7 @@ export { getTraceContext, injectTraceHeaders, withRemoteTraceContext } from './t
 export type { RemoteTraceContext } from './tracing/remote.ts';
 export { bindTraceContext, getCurrentSpan, getCurrentTrace, withTraceContext } from './tracing/scope.ts';
 export { registerSpanType } from './tracing/span-data.ts';
+export { wireRecord } from './tracing/wire-record.ts';
 export { withSpan, withTrace } from './tracing/with.ts';
 export type {
   Clock,

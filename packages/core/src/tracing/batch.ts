@@ -2,7 +2,7 @@ import { answersLater, atOnce } from '../base/at-once.ts';
 import { UserError } from '../base/errors.ts';
 import { checkOptions, kindOf, kinds } from '../base/options.ts';
 import { unref } from '../base/timers.ts';
-import { within } from './deadline.ts';
+import { isWorker, within } from './deadline.ts';
 import { log, logFailure } from './log.ts';
 import type { FlushOptions, Span, Trace, TraceExporter, TraceProcessor } from './types.ts';
 
@@ -291,11 +291,6 @@ function aborted(signal: AbortSignal): Promise<never> {
       once: true,
     });
   });
-}
-
-/** Timers do not outlive a request there: nothing waits, exports come by size, by flush, or by `waitUntil` (TRACE-B13). */
-function isWorker(): boolean {
-  return (globalThis.navigator as { userAgent?: string } | undefined)?.userAgent === 'Cloudflare-Workers';
 }
 
 /** Milliseconds that never go back. */

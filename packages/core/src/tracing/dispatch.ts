@@ -9,6 +9,7 @@ import { spanDataFromWire } from './span-data-read.ts';
 import { LiveSpan } from './span.ts';
 import { epochMs } from './time.ts';
 import { LiveTrace } from './trace.ts';
+import { rawRecord } from './wire-record.ts';
 import type { Span, SpanError, SpanOf, SpanType, SpanWire, Trace, TraceWire } from './types.ts';
 
 /** Dispatched traces and spans that later records may name as theirs. */
@@ -67,7 +68,7 @@ class ReplayedTrace extends LiveTrace {
 
   override finish(): void {}
 
-  override toJSON(): TraceWire {
+  override [rawRecord](): TraceWire {
     return { ...this.#wire };
   }
 }
@@ -90,7 +91,7 @@ class ReplayedSpan extends LiveSpan<SpanType> {
 
   override finish(): void {}
 
-  override toJSON(): SpanWire {
+  override [rawRecord](): SpanWire {
     return { ...this.#wire, span_data: { ...this.#wire.span_data } };
   }
 }

@@ -14,8 +14,8 @@ type SpanEvent = 'onSpanStart' | 'onSpanEnd';
 const EXIT_FLUSH_MS = 5000;
 
 /**
- * Adds a processor after those that are there. It gets the traces that start from now on, and of running ones what
- * still ends.
+ * Adds a processor after those that are there; one that is there already stays where it is. It gets the traces that start
+ * from now on, and of running ones what still ends.
  *
  * @returns the remover; it neither flushes nor shuts down
  * @throws UserError for anything but an object
@@ -23,9 +23,11 @@ const EXIT_FLUSH_MS = 5000;
  * const remove = addTraceProcessor(new ConsoleTraceProcessor());
  */
 export function addTraceProcessor(processor: TraceProcessor): () => void {
-  const entry = entryOf(processor);
+  const made = entryOf(processor);
   revive();
-  setEntries([...runtime().entries, entry]);
+  const known = runtime().entries.find((entry) => entry.processor === processor);
+  const entry = known ?? made;
+  if (known === undefined) setEntries([...runtime().entries, entry]);
   return () => setEntries(runtime().entries.filter((other) => other !== entry));
 }
 

@@ -4,7 +4,6 @@ import { kindOf } from '../base/options.ts';
 import { logFailure } from './log.ts';
 import { runtime, warnOnce } from './runtime.ts';
 import type { SpanDataWriter } from './runtime.ts';
-import { jsonSafe } from './serialize.ts';
 import type { SpanDataMap, SpanInit, SpanOf, SpanType, SpanUsage } from './types.ts';
 
 type Wire = Record<string, unknown>;
@@ -142,13 +141,13 @@ export function dataOf<K extends SpanType>(init: SpanInit<K>): SpanDataMap[K] {
   return data as SpanDataMap[K];
 }
 
-/** `span_data` of the record, made now; never throws. */
+/** `span_data` of the record, made now; never throws. Values may be what JSON cannot hold. */
 export function spanDataToWire(span: SpanOf<SpanType>): Wire & { type: string } {
   const { type } = span;
   const write = (WRITERS as Partial<Record<string, SpanDataWriter>>)[type];
   try {
-    if (write !== undefined) return jsonSafe(write(span.spanData)) as Wire & { type: string };
-    return { type, ...jsonSafe(ownTypeToWire(type, span.spanData)) };
+    if (write !== undefined) return write(span.spanData) as Wire & { type: string };
+    return { type, ...ownTypeToWire(type, span.spanData) };
   } catch (error) {
     logFailure('Export of a span', error);
     return { type };

@@ -8,6 +8,7 @@ import { jsonSafe } from './serialize.ts';
 import { spanDataToWire } from './span-data.ts';
 import { isoTime, TraceTime } from './time.ts';
 import { traceInternals } from './trace.ts';
+import { rawRecord } from './wire-record.ts';
 import type { Frame } from './runtime.ts';
 import type { Span, SpanDataMap, SpanDetails, SpanError, SpanOf, SpanType, SpanWire, Trace } from './types.ts';
 
@@ -111,6 +112,15 @@ export class LiveSpan<K extends SpanType> implements SpanOf<K> {
   }
 
   toJSON(): SpanWire {
+    const record = this[rawRecord]();
+    record.span_data = jsonSafe(record.span_data) as SpanWire['span_data'];
+    if (record.error !== null) record.error = jsonSafe({ ...record.error }) as typeof record.error;
+    if (record.metadata !== undefined) record.metadata = jsonSafe(record.metadata);
+    return record;
+  }
+
+  /** @internal */
+  [rawRecord](): SpanWire {
     const error = this.error === undefined ? null : { message: this.error.message, data: this.error.data ?? null };
     const metadata = this.#metadata();
     return {
@@ -121,8 +131,8 @@ export class LiveSpan<K extends SpanType> implements SpanOf<K> {
       started_at: isoTime(this.startTimeMs),
       ended_at: isoTime(this.endTimeMs),
       span_data: spanDataToWire(this),
-      error: error && (jsonSafe(error) as typeof error),
-      ...(metadata === undefined ? undefined : { metadata: jsonSafe(metadata) }),
+      error,
+      ...(metadata === undefined ? undefined : { metadata }),
     };
   }
 

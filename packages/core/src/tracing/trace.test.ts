@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { configureLogging } from '../base/logger.ts';
 import { resetAll } from '../base/reset.ts';
 import { InMemoryTraceProcessor } from '../testing/trace-processor.ts';
@@ -10,7 +10,8 @@ import { configureTracing } from './provider.ts';
 import { runtime } from './runtime.ts';
 import { traceInternals } from './trace.ts';
 import type { LogRecord } from '../base/logger.ts';
-import type { Span, Trace } from './types.ts';
+import type { Span, SpanWire, Trace, TraceWire } from './types.ts';
+import { wireRecord } from './wire-record.ts';
 
 afterEach(resetAll);
 
@@ -345,4 +346,42 @@ it('ends no span before it began, also where its start is given [TRACE-M5, M18]'
   const span = createSpan({ type: 'custom', name: 'x' }, { parent: trace, startTimeMs: future }).start();
   span.finish();
   expect([span.startTimeMs, span.endTimeMs]).toEqual([future, future]);
+});
+
+describe('the record for exporters that write JSON themselves', () => {
+  it('is that of toJSON, with values that JSON cannot hold where they are, and without copies of data [TRACE-S17, M12]', () => {
+    record();
+    const trace = createTrace('t', { metadata: { n: 1n } }).start();
+    const cycle: Record<string, unknown> = { deep: { n: 1n } };
+    cycle['self'] = cycle;
+    const span = createSpan({ type: 'custom', name: 'c', data: { cycle } }, { parent: trace }).start();
+    span.setError({ message: 'm', data: { n: Number.NaN } });
+    expect(wireRecord(span)?.object).toBe('trace.span');
+    const wire = wireRecord(span) as SpanWire;
+    expect((wire.span_data['data'] as Record<string, unknown>)['cycle']).toBe(cycle);
+    expect(span.toJSON()?.span_data).toEqual({ type: 'custom', name: 'c', data: { cycle: '<unserializable>' } });
+    expect((wireRecord(trace) as TraceWire).metadata).toEqual({ n: 1n });
+    expect(trace.toJSON()?.metadata).toEqual({ n: '<unserializable>' });
+  });
+
+  it('of items of other makers is what their toJSON gives; of no-op ones there is none', () => {
+    const trace = createTrace('t').start();
+    const wire = trace.toJSON();
+    expect(wireRecord({ ...trace, type: 'trace', toJSON: () => wire })).toBe(wire);
+    expect(wireRecord(createTrace('t', { disabled: true }))).toBeUndefined();
+    expect(wireRecord(createSpan({ type: 'custom', name: 'c' }))).toBeUndefined();
+  });
+});
+
+it('a processor that is there already stays where it is when it is added again', () => {
+  const seen: string[] = [];
+  const processor = { onTraceStart: () => void seen.push('first') };
+  addTraceProcessor(processor);
+  addTraceProcessor({ onTraceStart: () => void seen.push('second') });
+  const remove = addTraceProcessor(processor);
+  createTrace('t').start();
+  expect(seen).toEqual(['first', 'second']);
+  remove();
+  createTrace('t').start();
+  expect(seen).toEqual(['first', 'second', 'second']);
 });

@@ -5,6 +5,7 @@ import { markStarted, runtime } from './runtime.ts';
 import type { Frame } from './runtime.ts';
 import { jsonSafe } from './serialize.ts';
 import { TraceTime } from './time.ts';
+import { rawRecord } from './wire-record.ts';
 import type { Trace, TraceOptions, TraceWire } from './types.ts';
 
 export interface TraceInternals {
@@ -139,12 +140,19 @@ export class LiveTrace implements Trace {
   }
 
   toJSON(): TraceWire {
+    const record = this[rawRecord]();
+    if (record.metadata !== null) record.metadata = jsonSafe(record.metadata, 1);
+    return record;
+  }
+
+  /** @internal */
+  [rawRecord](): TraceWire {
     return {
       object: 'trace',
       id: this.traceId,
       workflow_name: this.name,
       group_id: this.groupId ?? null,
-      metadata: Object.keys(this.metadata).length === 0 ? null : jsonSafe(this.metadata, 1),
+      metadata: Object.keys(this.metadata).length === 0 ? null : this.metadata,
     };
   }
 
