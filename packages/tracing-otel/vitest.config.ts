@@ -1,3 +1,4 @@
+import { mergeConfig } from 'vitest/config';
 import { project } from '../../vitest.shared.ts';
 
-export default project('tracing-otel');
+export default mergeConfig(project('tracing-otel'), { test: { globalSetup: ['./test/setup.mjs'] } });
