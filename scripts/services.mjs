@@ -54,7 +54,9 @@ const services = {
         ...(durable ? ['--appendonly', 'yes', '--appendfsync', 'always'] : []),
       ],
       url: ({ port }) => `redis://127.0.0.1:${port}`,
-      ready: ({ port }) => answers(port, 'PING\r\n', '+PONG'),
+      // One that wants a password is up, too.
+      ready: async ({ port }) =>
+        (await answers(port, 'PING\r\n', '+PONG')) || (await answers(port, 'PING\r\n', '-NOAUTH')),
     },
   },
   postgres: {
