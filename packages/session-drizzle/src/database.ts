@@ -4,7 +4,7 @@ import { mysqlErrors } from './dialects/mysql.ts';
 import { pgErrors } from './dialects/pg.ts';
 import { sqliteErrors } from './dialects/sqlite.ts';
 import type { ErrorKinds } from './errors.ts';
-import { causes } from './errors.ts';
+import { causes, driverError } from './errors.ts';
 import type { Body, Row, Statement } from './statement.ts';
 
 export type DialectName = 'pg' | 'mysql' | 'sqlite';
@@ -73,12 +73,18 @@ export class Database {
     this.#queued = !this.#isSync && hasOneConnection(db, dialect);
   }
 
-  /** A statement on its own. One that changes something may have done so although it failed: `outcomeUnknown`. */
+  /** A statement on its own that reads. */
   async rows(sql: SQL): Promise<readonly Row[]> {
-    return await this.#inTurn(async () => rowsOf(await this.#execute(this.#db, { sql, gives: 'rows' })));
+    return await this.#inTurn(async () => {
+      try {
+        return rowsOf(await this.#execute(this.#db, { sql, gives: 'rows' }));
+      } catch (error) {
+        throw driverError(error);
+      }
+    });
   }
 
-  /** A statement on its own that changes something. */
+  /** A statement on its own that changes something: it may have done so although it failed (`outcomeUnknown`). */
   async change(statement: Statement): Promise<readonly Row[]> {
     return await this.#inTurn(async () => {
       try {
@@ -101,7 +107,11 @@ export class Database {
       while (step.done !== true) step = steps.next(rowsOf(this.#execute(tx, step.value)));
       return step.value;
     };
-    return db.transaction(run, { behavior: 'immediate' }) as R;
+    try {
+      return db.transaction(run, { behavior: 'immediate' }) as R;
+    } catch (error) {
+      throw driverError(error);
+    }
   }
 
   async #runAsync<R>(body: () => Body<R>): Promise<R> {
@@ -124,7 +134,7 @@ export class Database {
     try {
       return await db.transaction(run, TRANSACTIONS[this.dialect]);
     } catch (error) {
-      throw failure === undefined ? this.#judge(error, complete ? 'sent' : 'unsent') : failure.error;
+      throw failure === undefined ? this.#judge(error, complete ? 'sent' : 'unsent') : driverError(failure.error);
     }
   }
 
@@ -134,7 +144,8 @@ export class Database {
     return gives === 'rows' ? (target as SQLiteDatabase).all(sql) : (target as SQLiteDatabase).run(sql);
   }
 
-  #judge(error: unknown, when: 'sent' | 'unsent'): unknown {
+  #judge(thrown: unknown, when: 'sent' | 'unsent'): unknown {
+    const error = driverError(thrown);
     if (when === 'sent') {
       const { isAnswer, wasNeverSent } = ERRORS[this.dialect];
       const definite = causes(error).some((cause) => isAnswer(cause) || wasNeverSent(cause));

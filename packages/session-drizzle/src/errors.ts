@@ -38,3 +38,17 @@ const CONNECTING = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNRE
 export function failedToConnect({ code, syscall }: ErrorLike): boolean {
   return syscall === 'connect' || (typeof code === 'string' && CONNECTING.has(code));
 }
+
+/**
+ * The driver's own error: drizzle wraps it in one whose text has the statement with all its values, and items are nothing
+ * for logs.
+ */
+export function driverError(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  // mysql2 keeps the statement with its values: there for who asks, not for who prints the error.
+  if (Object.hasOwn(error, 'sql')) Object.defineProperty(error, 'sql', { enumerable: false });
+  if (!(error.cause instanceof Error)) return error;
+  const kind = (error.constructor as { [mark: symbol]: unknown })[Symbol.for('drizzle:entityKind')];
+  const isWrapper = kind === 'DrizzleError' || ('query' in error && 'params' in error);
+  return isWrapper ? driverError(error.cause) : error;
+}

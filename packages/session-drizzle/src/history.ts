@@ -9,6 +9,8 @@ import {
 } from '@agents/core/session';
 import type { HistoryBackend, HistoryWrite, StoredHistory, StoredRecord } from '@agents/core/session';
 
+import type { SQL } from 'drizzle-orm/sql/sql';
+
 import { Database, errorsOf, outcomeUnknown } from './database.ts';
 import { versionOf } from './dialects/dialect.ts';
 import type { Dialect, Found } from './dialects/dialect.ts';
@@ -33,7 +35,7 @@ export class DrizzleHistory implements HistoryBackend {
   readonly #sessionId: string;
   readonly #config: Config;
   readonly #database: Database;
-  readonly #dialect: Dialect;
+  readonly dialect: Dialect;
   readonly #onNoOperations: () => void;
   #found: Promise<Found> | undefined;
 
@@ -42,18 +44,18 @@ export class DrizzleHistory implements HistoryBackend {
     this.#sessionId = sessionId;
     this.#config = config;
     this.#database = new Database(config.db, config.dialect);
-    this.#dialect = makeDialect(config);
+    this.dialect = makeDialect(config);
     this.#onNoOperations = onNoOperations;
   }
 
   async read(count: number | undefined): Promise<StoredHistory> {
-    await this.#look();
-    const { pageSize } = this.#dialect;
+    await this.look();
+    const { pageSize } = this.dialect;
     if (count === 0) {
-      const [newest] = await this.#query(this.#dialect.newest(this.#sessionId, 1));
+      const [newest] = await this.query(this.dialect.newest(this.#sessionId, 1));
       return { records: [], version: versionOf(newest) };
     }
-    if (pageSize === undefined) return historyOf(await this.#query(this.#dialect.newest(this.#sessionId, count)));
+    if (pageSize === undefined) return historyOf(await this.query(this.dialect.newest(this.#sessionId, count)));
     for (let attempt = 0; ; attempt++) {
       const found = await this.#readPages(count, attempt < ATTEMPTS ? pageSize : Number.MAX_SAFE_INTEGER);
       if (found !== undefined) return historyOf(found);
@@ -62,10 +64,10 @@ export class DrizzleHistory implements HistoryBackend {
 
   async write(change: HistoryWrite): Promise<string> {
     const { operation, texts } = change;
-    const found = await this.#look();
+    const found = await this.look();
     if (operation !== undefined && !found.operations) throw this.#noOperations();
-    if (this.#dialect instanceof MySqlDialect) this.#dialect.check(this.#sessionId, texts);
-    const alone = change.type === 'append' && change.ifVersion === undefined && this.#dialect.appendAlone !== undefined;
+    if (this.dialect instanceof MySqlDialect) this.dialect.check(this.#sessionId, texts);
+    const alone = change.type === 'append' && change.ifVersion === undefined && this.dialect.appendAlone !== undefined;
     const version = await this.#retry(() =>
       alone ? this.#appendAlone(change) : this.#database.transaction(() => this.#write(change)),
     );
@@ -74,29 +76,25 @@ export class DrizzleHistory implements HistoryBackend {
   }
 
   async pop(): Promise<StoredRecord | undefined> {
-    await this.#look();
-    const dialect = this.#dialect;
+    await this.look();
+    const dialect = this.dialect;
     const sessionId = this.#sessionId;
-    const [row] = await this.#retry(() =>
-      this.#database.transaction(function* () {
-        yield* dialect.lock(sessionId, false);
-        return yield* dialect.takeNewest(sessionId);
-      }),
-    );
+    const [row] = await this.transaction(function* () {
+      yield* dialect.lock(sessionId, false);
+      return yield* dialect.takeNewest(sessionId);
+    });
     return row === undefined ? undefined : recordOf(row);
   }
 
   async clear(): Promise<void> {
-    const found = await this.#look();
-    const dialect = this.#dialect;
+    const found = await this.look();
+    const dialect = this.dialect;
     const sessionId = this.#sessionId;
-    await this.#retry(() =>
-      this.#database.transaction(function* () {
-        yield* dialect.lock(sessionId, false);
-        yield* dialect.deleteMessages(sessionId, 'all');
-        yield* dialect.deleteSession(sessionId, found);
-      }),
-    );
+    await this.transaction(function* () {
+      yield* dialect.lock(sessionId, false);
+      yield* dialect.deleteMessages(sessionId, 'all');
+      yield* dialect.deleteSession(sessionId, found);
+    });
   }
 
   outcomeUnknown(error: unknown): boolean {
@@ -104,7 +102,7 @@ export class DrizzleHistory implements HistoryBackend {
   }
 
   async #appendAlone({ texts, operation }: HistoryWrite): Promise<string> {
-    const statement = this.#dialect.appendAlone?.(this.#sessionId, { texts, operation });
+    const statement = this.dialect.appendAlone?.(this.#sessionId, { texts, operation });
     const [row] = statement === undefined ? [] : await this.#database.change({ sql: statement, gives: 'rows' });
     if (row?.['digest'] === null || row === undefined) return String(row?.['version']);
     if (row['digest'] !== operation?.digest) throw operationMismatch();
@@ -112,8 +110,8 @@ export class DrizzleHistory implements HistoryBackend {
   }
 
   *#write(change: HistoryWrite): Body<string> {
-    const { texts, operation, ifVersion } = change;
-    const dialect = this.#dialect;
+    const { texts, operation, ifVersion, upkeep } = change;
+    const dialect = this.dialect;
     const sessionId = this.#sessionId;
     const appends = texts.length > 0 || operation !== undefined;
     yield* dialect.lock(sessionId, appends);
@@ -128,18 +126,18 @@ export class DrizzleHistory implements HistoryBackend {
     }
     if (change.type === 'replace') yield* dialect.deleteMessages(sessionId, 'all');
     else if (change.type === 'replace_suffix') yield* this.#deleteSuffix(change.expected);
-    if (appends) return yield* dialect.append(sessionId, { texts, operation });
+    if (appends) return yield* dialect.append(sessionId, { texts, operation, upkeep });
     return (yield* dialect.head(sessionId)).version;
   }
 
   *#deleteSuffix(expected: readonly string[]): Body<void> {
     if (expected.length === 0) return;
     for (let count = expected.length; ; count = Math.max(2 * count, 16)) {
-      const newest = yield* rows(this.#dialect.newest(this.#sessionId, count));
+      const newest = yield* rows(this.dialect.newest(this.#sessionId, count));
       const records = newest.map(recordOf).toReversed();
       const matched = matchSuffix(records, expected);
       if (matched?.length === expected.length) {
-        yield* this.#dialect.deleteMessages(
+        yield* this.dialect.deleteMessages(
           this.#sessionId,
           matched.map((index) => records[index]?.position ?? 0),
         );
@@ -159,7 +157,7 @@ export class DrizzleHistory implements HistoryBackend {
     let since = performance.now();
     while (found.length < limit) {
       const count = Math.min(limit - found.length, page);
-      const more = await this.#query(this.#dialect.newest(this.#sessionId, count, found.at(-1)));
+      const more = await this.query(this.dialect.newest(this.#sessionId, count, found.at(-1)));
       for (const row of more) found.push(row);
       if (more.length < count) break;
       if (performance.now() - since < YIELD_AFTER_MS) continue;
@@ -167,12 +165,18 @@ export class DrizzleHistory implements HistoryBackend {
       since = performance.now();
     }
     if (found.length <= page) return found;
-    const stillThere = this.#dialect.isThere?.(found[0]?.['id']);
-    return stillThere === undefined || (await this.#query(stillThere)).length > 0 ? found : undefined;
+    const stillThere = this.dialect.isThere?.(found[0]?.['id']);
+    return stillThere === undefined || (await this.query(stillThere)).length > 0 ? found : undefined;
   }
 
-  async #query(statement: ReturnType<Dialect['newest']>): Promise<readonly Row[]> {
+  /** Of the store: again where the database was locked. */
+  async query(statement: SQL): Promise<readonly Row[]> {
     return await this.#retry(() => this.#database.rows(statement));
+  }
+
+  /** All or nothing; again where it lost against another one. */
+  async transaction<R>(body: () => Body<R>): Promise<R> {
+    return await this.#retry(() => this.#database.transaction(body));
   }
 
   /** Again, as long as the store says that it did nothing because somebody else was at it. */
@@ -197,7 +201,7 @@ export class DrizzleHistory implements HistoryBackend {
   }
 
   /** Once, with the first call: which of the tables that Python does not make are there. */
-  async #look(): Promise<Found> {
+  async look(): Promise<Found> {
     this.#found ??= this.#find();
     try {
       return await this.#found;
@@ -210,8 +214,8 @@ export class DrizzleHistory implements HistoryBackend {
   async #find(): Promise<Found> {
     const { operations: wanted } = this.#config;
     const known = knownStores.get(this.#config.db)?.get(this.#config.tables.key);
-    const found = known ?? readFound((await this.#query(this.#dialect.found()))[0]);
-    if (this.#dialect instanceof MySqlDialect) this.#dialect.maxPacket = found.packet;
+    const found = known ?? readFound((await this.query(this.dialect.found()))[0]);
+    if (this.dialect instanceof MySqlDialect) this.dialect.maxPacket = found.packet;
     if (found.operations && found.metadata) remember(this.#config, found);
     if (wanted === 'off') return { ...found, operations: false };
     if (!found.operations) this.#onNoOperations();
@@ -237,7 +241,7 @@ export class DrizzleHistory implements HistoryBackend {
   /** The change is stored: that old operations stay a while longer is no reason to say otherwise. */
   async #forgetOperations(): Promise<void> {
     try {
-      await this.#database.change({ sql: this.#dialect.forgetOperations(this.#sessionId), gives: 'nothing' });
+      await this.#database.change({ sql: this.dialect.forgetOperations(this.#sessionId), gives: 'nothing' });
     } catch (error) {
       getLogger('session').warn('Old operations of a session could not be removed; they stay until the next time.', {
         sessionId: this.#sessionId,

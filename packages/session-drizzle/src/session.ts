@@ -20,7 +20,7 @@ const told = new WeakSet<object>();
 /**
  * PostgreSQL, MySQL, MariaDB and SQLite by the `db` of drizzle-orm that you have; tables of the Python SDK's SQLAlchemy
  * session, which may use them at the same time. The database is yours and is never closed: `close()` does nothing.
- * Errors of the driver pass unchanged, as drizzle wraps them.
+ * Errors of the driver pass unchanged, without what drizzle wraps around them, which shows every value.
  *
  * @throws UserError `session_id_invalid`, and for options of a wrong kind
  * @example

@@ -5,6 +5,8 @@ import type { Body, Row } from '../statement.ts';
 export interface Append {
   readonly texts: readonly string[];
   readonly operation?: { readonly id: string; readonly digest: string } | undefined;
+  /** Of a history that was emptied: the session's `updated_at` stays, and is the stamp. */
+  readonly upkeep?: boolean | undefined;
 }
 
 /** Where a history ends. */

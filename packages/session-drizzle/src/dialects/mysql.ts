@@ -61,7 +61,7 @@ export class MySqlDialect implements Dialect {
     return row as { digest: string; result: string } | undefined;
   }
 
-  *append(id: string, { texts, operation }: Append): Body<string> {
+  *append(id: string, { texts, operation, upkeep }: Append): Body<string> {
     const { sessions, messages, operations } = this.#tables;
     // Of a statement of its own: the time of a statement is when it began, and the lock was waited for in an earlier one.
     // Read first, for a look at messages within the update would lock them.
@@ -69,9 +69,10 @@ export class MySqlDialect implements Dialect {
       sql`select cast(max(created_at) as char) as stamp from ${messages} where session_id = ${id}`,
     );
     const atLeast = newest?.['stamp'] ?? null;
-    yield* change(
-      sql`update ${sessions} set updated_at = greatest(now(6), updated_at, coalesce(${atLeast}, now(6))) where session_id = ${id}`,
-    );
+    if (upkeep !== true)
+      yield* change(
+        sql`update ${sessions} set updated_at = greatest(now(6), updated_at, coalesce(${atLeast}, now(6))) where session_id = ${id}`,
+      );
     const [session] = yield* rows(
       sql`select cast(updated_at as char) as stamp from ${sessions} where session_id = ${id}`,
     );

@@ -63,7 +63,7 @@ export class PgDialect implements Dialect {
    * the lock on the row and sees what was committed meanwhile: stamps and ids of messages come after those of the writer
    * before.
    */
-  appendAlone(id: string, { texts, operation }: Append): SQL {
+  appendAlone(id: string, { texts, operation, upkeep }: Append): SQL {
     const { sessions, messages, operations } = this.#tables;
     const stamp = sql`greatest(${NOW}, (select max(created_at) from ${messages} where session_id = ${id}))`;
     const newest = sql`coalesce((select max(id) from added), (select id from ${messages} where session_id = ${id} order by created_at desc, id desc limit 1))`;
@@ -84,7 +84,7 @@ export class PgDialect implements Dialect {
         : sql`(select digest from known) as digest, (select result from known) as result`;
     return sql`with ${known}session as (
         insert into ${sessions} as stored (session_id, created_at, updated_at) select ${id}, ${NOW}, ${stamp}${unlessKnown}
-        on conflict (session_id) do update set updated_at = greatest(${NOW}, stored.updated_at, excluded.updated_at)
+        on conflict (session_id) do update set updated_at = ${upkeep === true ? sql`stored.updated_at` : sql`greatest(${NOW}, stored.updated_at, excluded.updated_at)`}
         returning updated_at
       ), added as (
         insert into ${messages} (session_id, message_data, created_at)

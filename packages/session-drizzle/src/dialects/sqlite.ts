@@ -52,11 +52,12 @@ export class SQLiteDialect implements Dialect {
     return row as { digest: string; result: string } | undefined;
   }
 
-  *append(id: string, { texts, operation }: Append): Body<string> {
+  *append(id: string, { texts, operation, upkeep }: Append): Body<string> {
     const { sessions, messages, operations } = this.#tables;
     yield* change(sql`insert or ignore into ${sessions} (session_id) values (${id})`);
     // Never before the newest message: a clock may go back.
-    yield* change(sql`update ${sessions} set updated_at = max(CURRENT_TIMESTAMP, updated_at,
+    if (upkeep !== true)
+      yield* change(sql`update ${sessions} set updated_at = max(CURRENT_TIMESTAMP, updated_at,
       coalesce((select max(created_at) from ${messages} where session_id = ${id}), '')) where session_id = ${id}`);
     yield* change(sql`insert into ${messages} (session_id, message_data, created_at)
       select ${id}, item.value, (select updated_at from ${sessions} where session_id = ${id})

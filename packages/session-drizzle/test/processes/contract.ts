@@ -1,4 +1,5 @@
 // Runs the contract on one driver and writes a line for each case. Arguments: the driver, the groups (`AFGI`, or `all`).
+import { configureLogging } from '@agents/core';
 import { sessionContract } from '@agents/core/testing';
 
 import { open } from '../support/databases.ts';
@@ -6,6 +7,8 @@ import type { DriverName } from '../support/databases.ts';
 import { fixtureOf, isElsewhere, noSkip } from '../support/fixture.ts';
 import { makeTables } from '../support/tables.ts';
 
+// What corrupt records cause; the output is for results.
+configureLogging({ level: 'error' });
 const [driver = '', groups = ''] = process.argv.slice(2);
 const opened = await open(driver as DriverName);
 try {

@@ -18,7 +18,7 @@ interface AnyDatabase {
 export async function execute({ db, dialect }: Pick<Opened, 'db' | 'dialect'>, query: SQL): Promise<Row[]> {
   const database = db as unknown as AnyDatabase;
   if (dialect === 'sqlite') {
-    if (/^\s*(select|explain|pragma)/i.test(startOf(query))) return (await database.all(query)) as Row[];
+    if (/^\s*(select|explain)/i.test(startOf(query))) return (await database.all(query)) as Row[];
     await database.run(query);
     return [];
   }
@@ -56,7 +56,7 @@ export function breakable(db: DrizzleDatabase): {
   readonly failNext: (when: 'before' | 'after') => void;
 } {
   let armed: 'before' | 'after' | undefined;
-  const breaking = (work: () => unknown) => (): unknown => {
+  const breaking = (work: () => unknown): unknown => {
     const when = armed;
     armed = undefined;
     if (when === 'before')

@@ -1,0 +1,57 @@
+import { sessionStoreContract } from '@agents/core/testing';
+import type { SessionStoreFixture } from '@agents/core/testing';
+import { sql } from 'drizzle-orm/sql/sql';
+import type { SQL } from 'drizzle-orm/sql/sql';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { DrizzleSessionStore } from '../src/index.ts';
+import { open } from './support/databases.ts';
+import type { DriverName, Opened } from './support/databases.ts';
+import { execute, noSkip } from './support/fixture.ts';
+import { makeTables } from './support/tables.ts';
+
+const user = (content: string) => ({ role: 'user' as const, content });
+
+describe.each<DriverName>(['node-postgres', 'postgres.js', 'mysql2', 'better-sqlite3', 'libsql'])('on %s', (driver) => {
+  let opened: Opened;
+  beforeAll(async () => {
+    opened = await open(driver);
+    await makeTables(opened);
+  }, 60_000);
+  afterAll(async () => await opened?.close());
+
+  const earlier = (column: SQL, ms: number): SQL => {
+    if (opened.dialect === 'pg') return sql`${column} - ${ms} * interval '1 millisecond'`;
+    if (opened.dialect === 'mysql') return sql`${column} - interval ${ms * 1000} microsecond`;
+    return sql`datetime(${column}, ${`${-ms / 1000} seconds`})`;
+  };
+  const empty = async (): Promise<void> => {
+    for (const table of ['messages', 'session_operations', 'session_metadata', 'sessions'])
+      await execute(opened, sql`delete from ${sql.identifier(`agent_${table}`)}`);
+  };
+  const make = async (): Promise<SessionStoreFixture> => {
+    await empty();
+    return {
+      open: () => new DrizzleSessionStore({ db: opened.db }),
+      age: async (id, ms) => {
+        await execute(
+          opened,
+          sql`update agent_sessions set created_at = ${earlier(sql`created_at`, ms)}, updated_at = ${earlier(sql`updated_at`, ms)} where session_id = ${id}`,
+        );
+      },
+    };
+  };
+  const cases = sessionStoreContract(make);
+  it.each(cases)('$title [SESS-371, 372, 373, 374, 376]', async (contractCase) => {
+    await expect(contractCase.run(noSkip)).resolves.toBeUndefined();
+  });
+
+  it('check() tells of messages that no list shows, and of stamps of the future [SESS#90, SESS-271, 274]', async () => {
+    await empty();
+    const store = new DrizzleSessionStore({ db: opened.db });
+    await store.session('a').addItems([user('x')]);
+    expect(await store.check()).toEqual([]);
+    await execute(opened, sql`update agent_messages set created_at = ${earlier(sql`created_at`, -3_600_000)}`);
+    expect(await store.check()).toEqual([expect.stringMatching(/^1 row of 'agent_messages' is of the future/)]);
+  });
+});
