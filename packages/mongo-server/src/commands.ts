@@ -1,6 +1,7 @@
 import { Binary, Long } from 'mongodb';
 
-import type { Collection, IndexSpec } from './collection.ts';
+import { Collection } from './collection.ts';
+import type { IndexSpec } from './collection.ts';
 import { Cursors } from './cursors.ts';
 import { CommandError } from './errors.ts';
 import { aggregated, plan, projected, select } from './reads.ts';
@@ -127,18 +128,20 @@ export class Commands {
     const database = text(body['$db']) || 'admin';
     const target = text(body[name]);
     const existing = (): Collection | undefined => collections.find(database, target);
-    const opened = (): Collection => collections.open(database, target);
+    /** What writes into a collection makes it; what changes or removes documents of it does not. */
+    const opened = (makes = true): Collection =>
+      makes ? collections.open(database, target) : (existing() ?? new Collection(target));
     const docs = (member: string): Doc[] => (body[member] ?? []) as Doc[];
     switch (name) {
       case 'insert':
         return insert(opened(), docs('documents'), body['ordered']);
       case 'update':
-        return update(opened(), docs('updates'), body['ordered']);
+        return update(opened(docs('updates').some(({ upsert }) => upsert === true)), docs('updates'), body['ordered']);
       case 'delete':
-        return remove(opened(), docs('deletes'), body['ordered']);
+        return remove(opened(false), docs('deletes'), body['ordered']);
       case 'findAndModify':
       case 'findandmodify':
-        return findAndModify(opened(), body);
+        return findAndModify(opened(body['upsert'] === true), body);
       case 'find': {
         const found = select(existing(), { ...body, skip: number(body['skip']), limit: number(body['limit']) });
         const results = found.map(([, one]) => projected(one, body['projection']));

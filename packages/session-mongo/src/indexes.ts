@@ -35,7 +35,9 @@ async function create({ sessions, messages }: Collections, expiring: boolean): P
     ? [{ key: { expires_at: 1 }, name: 'expires_at_1', expireAfterSeconds: 0 }]
     : [];
   try {
-    await Promise.all([sessions.createIndexes([byId, ...life]), messages.createIndexes([byOrder, ...life])]);
+    // One after the other: a client of many sessions gets by with one connection.
+    await sessions.createIndexes([byId, ...life]);
+    await messages.createIndexes([byOrder, ...life]);
   } catch (error) {
     throw asSchemaError(error) ?? error;
   }

@@ -7,6 +7,9 @@ import { isDuplicate } from './outcome.ts';
 import { readState } from './read.ts';
 import type { State } from './read.ts';
 
+/** Looks at a session that others make, or that ends, in the same moment. */
+const ATTEMPTS = 10;
+
 /** Numbers for a batch, in a generation. */
 export interface Reservation {
   readonly generation: number;
@@ -20,7 +23,7 @@ export interface Reservation {
 /** Makes the session where there is none, and begins anew where its life is over. */
 export async function reserve(scope: Scope, count: number, upkeep: boolean): Promise<Reservation> {
   const { sessions, sessionId, ttlMs } = scope;
-  for (;;) {
+  for (let attempt = 1; ; attempt++) {
     const now = new Date();
     // The first of a life: after it nobody may see items that the server has not removed yet.
     const generation = ttlMs === undefined ? 0 : unusedGeneration();
@@ -45,7 +48,7 @@ export async function reserve(scope: Scope, count: number, upkeep: boolean): Pro
       return { ...(await placeOf(scope, made, count, now)), before: undefined };
     } catch (error) {
       // Somebody made the session in the same moment; or its life is over.
-      if (!isDuplicate(error)) throw error;
+      if (!isDuplicate(error) || attempt === ATTEMPTS) throw error;
       const state = await readState(scope);
       if (state.expired) await beginAnew(scope, state);
     }
@@ -60,14 +63,7 @@ export async function reserveAt(scope: Scope, count: number, state: State): Prom
   const now = new Date();
   const fields = { updated_at: now, ...lifeFrom(now, ttlMs) };
   if (document === undefined) {
-    const first: SessionDocument = {
-      session_id: sessionId,
-      created_at: now,
-      _seq: integer(count),
-      _generation: integer(ttlMs === undefined ? 0 : unusedGeneration()),
-      ...fields,
-      ...firstLife(now, ttlMs),
-    };
+    const first = firstDocument(sessionId, count, ttlMs);
     try {
       await sessions.insertOne(first);
     } catch (error) {
@@ -82,6 +78,20 @@ export async function reserveAt(scope: Scope, count: number, state: State): Prom
     { returnDocument: 'before', projection: { _id: 0, metadata: 0 } },
   );
   return before === null ? undefined : await placeOf(scope, before, count, now);
+}
+
+/** Of a session that is made now. The generation of one with a life is another each time: after it nobody may see what is left of it. */
+export function firstDocument(sessionId: string, count: number, ttlMs: number | undefined): SessionDocument {
+  const now = new Date();
+  return {
+    session_id: sessionId,
+    created_at: now,
+    updated_at: now,
+    _seq: integer(count),
+    _generation: integer(ttlMs === undefined ? 0 : unusedGeneration()),
+    ...lifeFrom(now, ttlMs),
+    ...firstLife(now, ttlMs),
+  };
 }
 
 /** Matches the session as long as nobody reserved, cleared or replaced since. */

@@ -1,0 +1,240 @@
+import { mergeMetadata } from '@agents/core/session';
+import type {
+  HistoryBackend,
+  SessionInfo,
+  SessionPage,
+  SessionPageResult,
+  SessionSettings,
+  SessionStoreBackend,
+} from '@agents/core/session';
+import type { Filter, MongoClient, Sort, WithId } from 'mongodb';
+
+import { makeClient } from './arguments.ts';
+import type { Config } from './arguments.ts';
+import { MongoDBHistory } from './history.ts';
+import { ensureIndexes } from './indexes.ts';
+import { batchesOf, collectionsOf, countOf, integer, sameGeneration } from './layout.ts';
+import type { Collections, SessionDocument } from './layout.ts';
+import { isDuplicate } from './outcome.ts';
+import { stateOf } from './read.ts';
+import { firstDocument } from './reserve.ts';
+import { MongoDBSession } from './session.ts';
+
+type Listed = WithId<SessionDocument>;
+
+/** Sessions in two collections. Those of the Python SDK are listed too. */
+export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
+  readonly #config: Config;
+  readonly #client: MongoClient;
+  readonly #collections: Collections;
+  readonly close: (() => Promise<void>) | undefined;
+
+  constructor(config: Config) {
+    const { connection, name, place } = config;
+    const client =
+      'client' in connection ? connection.client : makeClient(connection.url, connection.clientOptions, name);
+    this.#client = client;
+    // Sessions of the store have its client: closing one does nothing.
+    this.#config = { ...config, connection: { client } };
+    this.#collections = collectionsOf(client, place);
+    this.close = 'client' in connection ? undefined : () => client.close();
+  }
+
+  session(
+    sessionId: string,
+    { sessionSettings }: { readonly sessionSettings?: SessionSettings | undefined },
+  ): MongoDBSession {
+    const { place, createIndexes, ttlMs, session } = this.#config;
+    return new MongoDBSession(sessionId, {
+      client: this.#client,
+      database: place.database,
+      sessionsCollection: place.sessions,
+      messagesCollection: place.messages,
+      createIndexes,
+      ttlMs,
+      ...session,
+      ...(sessionSettings && { sessionSettings }),
+    });
+  }
+
+  history(sessionId: string): HistoryBackend {
+    return new MongoDBHistory(sessionId, this.#config);
+  }
+
+  async list(page: SessionPage): Promise<SessionPageResult> {
+    const found = await this.#collections.sessions
+      .find(conditionsOf(page), { sort: orderOf(page), limit: page.limit + 1, projection: { _operations: 0 } })
+      .toArray();
+    const documents = found.slice(0, page.limit);
+    const counts = page.withCount ? await this.#counts(documents) : undefined;
+    const sessions = documents
+      .filter((one) => !stateOf(one).expired)
+      .map((one) => infoOf(one, counts?.get(one.session_id)));
+    const last = found.length > page.limit ? documents.at(-1) : undefined;
+    return last === undefined ? { sessions } : { sessions, next: placeOf(page, last) };
+  }
+
+  async get(sessionId: string): Promise<SessionInfo | undefined> {
+    const document = await this.#collections.sessions.findOne(
+      { session_id: sessionId },
+      { projection: { _operations: 0 } },
+    );
+    if (document === null || stateOf(document).expired) return undefined;
+    return infoOf(document, (await this.#counts([document])).get(sessionId));
+  }
+
+  async remove(sessionIds: readonly string[], idleSince?: Date): Promise<{ sessions: number; items: number }> {
+    const idle: Filter<SessionDocument> = idleSince === undefined ? {} : { updated_at: { $lt: idleSince } };
+    const found = await this.#collections.sessions.find({ session_id: { $in: [...sessionIds] }, ...idle }).toArray();
+    const counts = await this.#counts(found);
+    const gone = { sessions: 0, items: 0 };
+    for (const document of found) {
+      if (!(await this.#remove(document, idle))) continue;
+      gone.sessions++;
+      gone.items += counts.get(document.session_id) ?? 0;
+    }
+    return gone;
+  }
+
+  async setMetadata(sessionId: string, patch: Readonly<Record<string, unknown>>): Promise<void> {
+    const { sessions } = this.#collections;
+    await ensureIndexes(this.#collections, this.#config);
+    for (;;) {
+      const current = await sessions.findOne({ session_id: sessionId }, { projection: { metadata: 1 } });
+      const merged = mergeMetadata(parsed(current?.metadata), patch);
+      const text = merged === undefined ? undefined : JSON.stringify(merged);
+      if (current === null) {
+        const first = firstDocument(sessionId, 0, this.#config.ttlMs);
+        try {
+          await sessions.insertOne({ ...first, ...(text !== undefined && { metadata: text }) });
+          return;
+        } catch (error) {
+          // Made by somebody else in the same moment: merged into that one.
+          if (!isDuplicate(error)) throw error;
+          continue;
+        }
+      }
+      const { matchedCount } = await sessions.updateOne(
+        { session_id: sessionId, metadata: current.metadata ?? null } as Filter<SessionDocument>,
+        text === undefined ? { $unset: { metadata: '' } } : { $set: { metadata: text } },
+      );
+      if (matchedCount === 1) return;
+    }
+  }
+
+  async check(): Promise<string[]> {
+    const { sessions, messages } = this.#collections;
+    const advice: string[] = [];
+    for (const [collection, keys, unique] of [
+      [sessions, ['session_id'], true],
+      [messages, ['session_id', 'generation', 'seq'], false],
+    ] as const) {
+      const indexes = await collection.indexes().catch(() => []);
+      const found = indexes.find(({ key }) => Object.keys(key).join() === keys.join());
+      if (found === undefined || (unique && found['unique'] !== true))
+        advice.push(
+          `Collection ${collection.collectionName} has no ${unique ? 'unique ' : ''}index on ${keys.join(', ')}: ${unique ? 'two first writes can make a session twice' : 'reads look at every document'}. The first write makes it unless createIndexes is false.`,
+        );
+    }
+    return advice;
+  }
+
+  /** First the history, so that nothing of it shows again without the document of its session; then that. */
+  async #remove({ session_id, _generation, _seq }: Listed, idle: Filter<SessionDocument>): Promise<boolean> {
+    const { sessions, messages } = this.#collections;
+    const same = { session_id, _generation: _generation ?? null, _seq: _seq ?? null };
+    const emptied = await sessions.findOneAndUpdate(
+      { ...same, ...idle },
+      { $inc: { _generation: integer(1) }, $unset: { metadata: '', _operations: '' } },
+      { returnDocument: 'after', projection: { _generation: 1 } },
+    );
+    // Used meanwhile.
+    if (emptied === null) return false;
+    const generation = countOf(emptied._generation);
+    const older = [{ generation: { $lt: integer(generation) } }, { generation: null }];
+    await messages.deleteMany({ session_id, $or: older });
+    await sessions.deleteOne({ session_id, _generation: sameGeneration(generation), _seq: _seq ?? null });
+    return true;
+  }
+
+  /** Items that count, by session. Corrupt ones are among them. */
+  async #counts(documents: readonly Listed[]): Promise<Map<string, number>> {
+    const counts = new Map<string, number>();
+    if (documents.length === 0) return counts;
+    const rows = await this.#collections.messages
+      .aggregate<{ _id: string; count: number }>([
+        {
+          $match: { $or: documents.map(({ session_id, _generation }) => batchesOf(session_id, countOf(_generation))) },
+        },
+        { $group: { _id: '$session_id', count: { $sum: sizeOfBatch } } },
+      ])
+      .toArray();
+    for (const { _id, count } of rows) counts.set(_id, countOf(count));
+    for (const { session_id } of documents) if (!counts.has(session_id)) counts.set(session_id, 0);
+    return counts;
+  }
+}
+
+/** Old documents hold one text. */
+const sizeOfBatch = { $cond: [{ $isArray: '$message_data' }, { $size: '$message_data' }, 1] };
+
+function conditionsOf({ order, after, prefix, updatedAfter, updatedBefore }: SessionPage): Filter<SessionDocument> {
+  const all: Filter<SessionDocument>[] = [];
+  if (prefix !== undefined) all.push({ session_id: beginningWith(prefix) });
+  if (updatedAfter !== undefined) all.push({ updated_at: { $gte: updatedAfter } });
+  if (updatedBefore !== undefined) all.push({ updated_at: { $lt: updatedBefore } });
+  if (after !== undefined) all.push(behind(order, after));
+  return all.length === 0 ? {} : { $and: all };
+}
+
+/** Which is looked up in the index of ids. No pattern may have a NUL, and no id has one. */
+function beginningWith(prefix: string): Filter<string> {
+  if (prefix.includes('\0')) return { $in: [] };
+  return { $regex: `^${prefix.replaceAll(/[\\^$.*+?()[\]{}|/#\s-]/g, '\\$&')}` };
+}
+
+/** What comes after the last entry of the page before. */
+function behind(order: SessionPage['order'], [time, id]: readonly (string | number)[]): Filter<SessionDocument> {
+  const bySameTime = { session_id: { $gt: String(id) } };
+  if (order === 'id') return bySameTime;
+  const field = order === 'created' ? 'created_at' : 'updated_at';
+  // Sessions without a time are the oldest.
+  if (typeof time !== 'number') return { [field]: null, ...bySameTime };
+  const at = new Date(time);
+  return { $or: [{ [field]: { $lt: at } }, { [field]: null }, { [field]: at, ...bySameTime }] };
+}
+
+function orderOf({ order }: SessionPage): Sort {
+  if (order === 'id') return { session_id: 1 };
+  return order === 'created' ? { created_at: -1, session_id: 1 } : { updated_at: -1, session_id: 1 };
+}
+
+function placeOf({ order }: SessionPage, { session_id, created_at, updated_at }: Listed): (string | number)[] {
+  const time = order === 'created' ? created_at : updated_at;
+  return [order !== 'id' && time instanceof Date ? time.getTime() : '', session_id];
+}
+
+function infoOf({ session_id, created_at, updated_at, expires_at, metadata }: Listed, itemCount?: number): SessionInfo {
+  const members = parsed(metadata);
+  return {
+    sessionId: session_id,
+    ...(created_at instanceof Date && { createdAt: created_at }),
+    ...(updated_at instanceof Date && { updatedAt: updated_at }),
+    ...(expires_at instanceof Date && { expiresAt: expires_at }),
+    ...(itemCount !== undefined && { itemCount }),
+    ...(members !== undefined && { metadata: members }),
+  };
+}
+
+/** Anything but the text of an object was put there by others. */
+function parsed(metadata: unknown): Record<string, unknown> | undefined {
+  if (typeof metadata !== 'string') return undefined;
+  try {
+    const value: unknown = JSON.parse(metadata);
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}

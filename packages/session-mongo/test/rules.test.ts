@@ -1,0 +1,648 @@
+import { configureLogging, UserError } from '@agents/core';
+import type { LogRecord } from '@agents/core';
+import { SessionError, SessionItemError, SessionSchemaError } from '@agents/core/session';
+import { Binary, Double, Int32, Long, MongoClient, ObjectId } from 'mongodb';
+import type { CommandStartedEvent, Document } from 'mongodb';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import { MongoDBSession, MongoDBSessionStore } from '../src/index.ts';
+import { operationKey } from '../src/layout.ts';
+import { freshName, hooked, mongoUrl, raw } from './mongo.ts';
+import type { Raw } from './mongo.ts';
+
+let client: MongoClient;
+let database: string;
+let documents: Raw;
+const warn = vi.fn<(record: LogRecord) => void>();
+beforeAll(() => {
+  client = new MongoClient(mongoUrl(), { monitorCommands: true });
+});
+afterAll(() => client.close());
+beforeEach(() => {
+  database = freshName();
+  documents = raw(client, database);
+  configureLogging({ sink: warn });
+});
+afterEach(async () => {
+  configureLogging({ sink: null });
+  warn.mockReset();
+  await client.db(database).dropDatabase();
+});
+
+const user = (content: string) => ({ role: 'user' as const, content });
+const users = (count: number, from = 1) => Array.from({ length: count }, (_, index) => user(String(from + index)));
+const text = (content: string): string => `{"role":"user","content":"${content}"}`;
+const open = (id = 's', more: object = {}): MongoDBSession<object> =>
+  new MongoDBSession<object>(id, { client, database, ...more });
+const append = (operationId: string, items: readonly object[]) => ({
+  operationId,
+  transaction: { type: 'append_items', items } as const,
+});
+const codeOf = async (work: Promise<unknown>): Promise<unknown> =>
+  await work.then(
+    () => undefined,
+    (error: unknown) => (error as { code?: unknown }).code,
+  );
+
+/** The commands of a piece of work on the database of the test, with their collections. */
+async function commandsOf(work: () => Promise<unknown>): Promise<{ name: string; command: Document }[]> {
+  const commands: { name: string; command: Document }[] = [];
+  const listen = ({ commandName, command, databaseName }: CommandStartedEvent): void => {
+    if (databaseName === database) commands.push({ name: `${commandName} ${String(command[commandName])}`, command });
+  };
+  client.on('commandStarted', listen);
+  await work();
+  client.off('commandStarted', listen);
+  return commands;
+}
+
+describe('documents', () => {
+  it('are those of the Python SDK, numbers as integers [SESS-241, 242]', async () => {
+    const session = open();
+    await session.addItems(users(3));
+    await session.addItems([{ role: 'user', content: 'Grüße 😀' }]);
+    await session.applyHistoryTransaction(append('op', users(1)));
+    const typed = { promoteValues: false } as const;
+    expect(await documents.sessions.find({}, typed).toArray()).toEqual([
+      {
+        _id: expect.any(ObjectId),
+        session_id: 's',
+        created_at: expect.any(Date),
+        updated_at: expect.any(Date),
+        _seq: new Int32(5),
+        _generation: new Int32(0),
+      },
+    ]);
+    const messages = await documents.messages.find({}, typed).sort({ seq: 1 }).toArray();
+    const common = { session_id: 's', generation: new Int32(0) };
+    expect(messages).toEqual([
+      { _id: expect.any(ObjectId), ...common, seq: new Int32(2), message_data: ['1', '2', '3'].map(text) },
+      {
+        _id: expect.any(ObjectId),
+        ...common,
+        seq: new Int32(3),
+        message_data: ['{"role":"user","content":"Gr\\u00fc\\u00dfe \\ud83d\\ude00"}'],
+      },
+      {
+        _id: operationKey('s', 'op'),
+        ...common,
+        seq: new Int32(4),
+        message_data: [text('1')],
+        operation: { digest: expect.any(String), version: '0:4:1', at: expect.any(Date) },
+      },
+    ]);
+    expect(operationKey('s', 'op')).toMatch(/^op:[\w-]{43}$/);
+    expect(operationKey('s', 'op')).not.toBe(operationKey('so', 'p'));
+  });
+
+  it('have large numbers as 64-bit integers, never as doubles, whoever reads them [SESS-242]', async () => {
+    const large = 2 ** 31 + 7;
+    await documents.sessions.insertOne({
+      session_id: 's',
+      _seq: Long.fromNumber(large),
+      _generation: Long.fromNumber(large),
+    });
+    for (const [index, given] of [
+      {},
+      { promoteValues: false },
+      { useBigInt64: true },
+      { promoteLongs: false },
+      { raw: true },
+    ].entries()) {
+      const other = new MongoClient(mongoUrl(), given);
+      const session = new MongoDBSession('s', { client: other, database });
+      await session.addItems([user(String(index + 1))]);
+      expect(await session.getItems()).toEqual(users(index + 1));
+      await other.close();
+    }
+    const [session] = await documents.sessions.find({}, { promoteValues: false }).toArray();
+    expect(session).toMatchObject({ _seq: Long.fromNumber(large + 5), _generation: Long.fromNumber(large) });
+    const [message] = await documents.messages.find({}, { promoteValues: false }).sort({ seq: 1 }).toArray();
+    expect(message).toMatchObject({ seq: Long.fromNumber(large), generation: Long.fromNumber(large) });
+  });
+
+  it('of the old form are read and popped with the new ones [SESS#40, SESS-243, 245]', async () => {
+    const session = open();
+    const old = (seq: number, more: object) => ({ _id: new ObjectId(), session_id: 's', seq: new Int32(seq), ...more });
+    await documents.sessions.insertOne({ session_id: 's', _seq: new Int32(2) });
+    await documents.messages.insertMany([
+      old(0, { message_data: text('1') }),
+      old(1, { message_data: text('2'), generation: null }),
+    ]);
+    await session.addItems(users(2, 3));
+    expect(await session.getItems()).toEqual(users(4));
+    expect(await session.getItems(3)).toEqual(users(3, 2));
+    for (const content of ['4', '3', '2', '1']) expect(await session.popItem()).toEqual(user(content));
+    expect(await session.popItem()).toBeUndefined();
+    expect(await documents.messages.countDocuments()).toBe(0);
+  });
+
+  it('of foreign kinds are skipped, reported and removed by pop [SESS-243, 153]', async () => {
+    const reports: unknown[] = [];
+    const session = open('s', { onCorruptItem: (info: unknown) => void reports.push(info) });
+    await session.addItems(users(2));
+    const strange = [5, null, new Binary(Buffer.from('x')), { a: 1 }, [7, null, 'no json', text('3'), ['x']]];
+    for (const [index, message_data] of strange.entries())
+      await documents.messages.insertOne({
+        _id: new ObjectId(),
+        session_id: 's',
+        seq: 10 + index,
+        generation: 0,
+        message_data,
+      });
+    await documents.messages.insertOne({ _id: new ObjectId(), session_id: 's', seq: 20, generation: 0 });
+    expect(await session.getItems()).toEqual(users(3));
+    expect(await session.getItems(1)).toEqual(users(1, 3));
+    expect(await session.getItems(2)).toEqual(users(2, 2));
+    expect(await session.popItem()).toEqual(user('3'));
+    expect(await session.popItem()).toEqual(user('2'));
+    expect(await session.getItems()).toEqual(users(1));
+    expect(reports).toContainEqual({ sessionId: 's', position: 20, reason: 'not text' });
+    expect(reports).toContainEqual({ sessionId: 's', position: 12, reason: 'not the JSON text of an object' });
+  });
+
+  it('that are no items make a read fail where that is asked for [SESS-153]', async () => {
+    const session = open('s', { corruptItems: 'throw' });
+    await session.addItems(users(1));
+    await documents.messages.insertOne({
+      _id: new ObjectId(),
+      session_id: 's',
+      seq: 9,
+      generation: 0,
+      message_data: ['{'],
+    });
+    await expect(session.getItems()).rejects.toThrow(SessionError);
+    await expect(session.getItems()).rejects.toThrow('position 9');
+  });
+
+  it('do not appear where nothing is written: by reads, by appends of nothing [SESS-007, 013]', async () => {
+    const session = open();
+    expect(await session.getItems()).toEqual([]);
+    expect(await session.getItems(5)).toEqual([]);
+    expect(await session.popItem()).toBeUndefined();
+    await session.addItems([]);
+    expect(await commandsOf(() => session.addItems([]))).toEqual([]);
+    expect(await client.db(database).listCollections().toArray()).toEqual([]);
+  });
+
+  it('keep the time of their creation, and that of their last append, not of a read or a pop [SESS-015]', async () => {
+    const session = open();
+    await session.addItems(users(3));
+    const past = new Date(0);
+    await documents.sessions.updateOne({}, { $set: { created_at: past, updated_at: past } });
+    await session.getItems();
+    await session.popItem();
+    expect(await documents.sessions.findOne()).toMatchObject({ created_at: past, updated_at: past });
+    await session.addItems(users(1));
+    const after = await documents.sessions.findOne();
+    expect(after?.created_at).toEqual(past);
+    expect(after?.updated_at?.getTime()).toBeGreaterThan(0);
+  });
+});
+
+describe('large batches', () => {
+  it('that no document can hold are refused by size and item, before anything is sent [IL-050, SESS-241]', async () => {
+    const session = open();
+    await session.addItems(users(1));
+    const sent = await commandsOf(async () => {
+      const failed = session.addItems([
+        user('small'),
+        { type: 'function_call_output', call_id: 'c', output: 'x'.repeat(17_000_000) },
+      ]);
+      await expect(failed).rejects.toThrow(SessionItemError);
+      await expect(failed).rejects.toMatchObject({ code: 'session_item_too_large', index: 1 });
+      await expect(failed).rejects.toThrow(/has 17\d{6} bytes; MongoDB holds at most 16777216/);
+      await expect(session.replaceHistory([user('x'.repeat(17_000_000))])).rejects.toMatchObject({
+        code: 'session_item_too_large',
+        index: 0,
+      });
+    });
+    expect(sent).toEqual([]);
+    expect(await session.getItems()).toEqual(users(1));
+    expect(await documents.sessions.findOne()).toMatchObject({ _seq: 1 });
+  });
+
+  it('of nearly 16 MB, and items of 10 MB, are stored [SESS#48, SESS-160]', async () => {
+    const session = open();
+    const items = [user('x'.repeat(10_000_000)), user('y'.repeat(6_700_000))];
+    await session.addItems(items);
+    await session.addItems(users(3));
+    expect(await session.getItems(3)).toEqual(users(3));
+    expect(await session.getItems()).toEqual([...items, ...users(3)]);
+    // Together they are too much for one document: a history that is written anew is split.
+    await session.replaceHistory([...items, user('z'.repeat(10_000_000))]);
+    expect(await session.getItems()).toHaveLength(3);
+  });
+
+  it('do not make the newest items of a long history slow to find: few documents are fetched [SESS#48, SESS-003]', async () => {
+    const session = open();
+    await session.replaceHistory(users(20_000));
+    await session.addItems(users(4, 20_001));
+    expect(await session.getItems(20)).toEqual(users(20, 19_985));
+    const [find, ...others] = (await commandsOf(() => session.getItems(20))).filter(({ name }) =>
+      name.endsWith('agent_messages'),
+    );
+    expect(others).toEqual([]);
+    expect(find?.command).toMatchObject({ limit: 20, sort: new Map([['seq', -1]]) });
+    expect(
+      Math.max(
+        ...(await documents.messages
+          .find()
+          .map(({ message_data }) => (message_data as string[]).length)
+          .toArray()),
+      ),
+    ).toBe(100);
+  });
+});
+
+describe('indexes', () => {
+  it('are made once before the first write, as the Python SDK makes them, and used [IL-046, SESS-249]', async () => {
+    const [first, second] = [open('a'), open('b')];
+    const sent = await commandsOf(() =>
+      Promise.all([first.addItems(users(2)), second.addItems(users(1)), first.clearSession()]),
+    );
+    expect(
+      sent
+        .filter(({ name }) => name.startsWith('createIndexes'))
+        .map(({ name }) => name)
+        .sort(),
+    ).toEqual(['createIndexes agent_messages', 'createIndexes agent_sessions']);
+    const keys = async (collection: { indexes(): Promise<Document[]> }): Promise<unknown[]> =>
+      (await collection.indexes()).map(({ name, key, unique }) => ({ name, key, unique: unique ?? false }));
+    expect(await keys(documents.sessions)).toContainEqual({
+      name: 'session_id_1',
+      key: { session_id: 1 },
+      unique: true,
+    });
+    expect(await keys(documents.messages)).toContainEqual({
+      name: 'session_id_1_generation_1_seq_1',
+      key: { session_id: 1, generation: 1, seq: 1 },
+      unique: false,
+    });
+    // What reads, pops and clears ask for is asked of an index.
+    const asked = await commandsOf(async () => {
+      await second.getItems(5);
+      await second.popItem();
+      await second.clearSession();
+    });
+    for (const { name, command } of asked) {
+      const [kind, collection] = name.split(' ');
+      const filters: unknown[] =
+        kind === 'find'
+          ? [command['filter']]
+          : kind === 'findAndModify'
+            ? [command['query']]
+            : ((command['updates'] ?? command['deletes'] ?? []) as Document[]).map(({ q }) => q as unknown);
+      for (const filter of filters) {
+        const plan = await client
+          .db(database)
+          .collection(collection!)
+          .find(filter as Document)
+          .explain();
+        expect(JSON.stringify(plan['queryPlanner']), name).toContain('IXSCAN');
+      }
+    }
+  });
+
+  it('for a life are on a date, and remove what is over [IL-047, SESS-249]', async () => {
+    const session = open('s', { ttlMs: 60_000 });
+    await session.addItems(users(1));
+    for (const collection of [documents.sessions, documents.messages]) {
+      expect(await collection.indexes()).toContainEqual(
+        expect.objectContaining({ key: { expires_at: 1 }, expireAfterSeconds: 0 }),
+      );
+      expect((await collection.findOne())?.expires_at).toBeInstanceOf(Date);
+    }
+  });
+
+  it('are not made where that is not wanted [SESS-249]', async () => {
+    await open('s', { createIndexes: false }).addItems(users(1));
+    expect((await documents.sessions.indexes()).map(({ name }) => name)).toEqual(['_id_']);
+  });
+
+  it('that could not be made are tried again by the next write; others in their place are for the operator [SESS-249]', async () => {
+    await documents.sessions.createIndex({ session_id: 1 });
+    const session = open();
+    const failed = session.addItems(users(1));
+    await expect(failed).rejects.toThrow(SessionSchemaError);
+    await expect(failed).rejects.toThrow('Drop it');
+    expect(await documents.messages.countDocuments()).toBe(0);
+    await documents.sessions.dropIndex('session_id_1');
+    await session.addItems(users(1));
+    expect(await session.getItems()).toEqual(users(1));
+  });
+
+  it('let no session be twice: 20 first writes at once are all kept [IL-008]', async () => {
+    const others = await Promise.all(Array.from({ length: 4 }, () => MongoClient.connect(mongoUrl())));
+    await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        new MongoDBSession('s', { client: others[index % 4]!, database }).addItems([user(String(index))]),
+      ),
+    );
+    expect(await open().getItems()).toHaveLength(20);
+    expect(await documents.sessions.countDocuments()).toBe(1);
+    await Promise.all(others.map((other) => other.close()));
+  });
+});
+
+describe('operations', () => {
+  it('stay known when their items were popped, replaced, or written anew [SESS-034]', async () => {
+    const session = open();
+    await session.applyHistoryTransaction(append('popped', users(2)));
+    await session.popItem();
+    await session.popItem();
+    await session.applyHistoryTransaction(append('popped', users(2)));
+    expect(await session.getItems()).toEqual([]);
+    await session.applyHistoryTransaction(append('replaced', users(1)));
+    await session.replaceHistory(users(1, 7), { operationId: 'replacing' });
+    await session.applyHistoryTransaction(append('replaced', users(1)));
+    await session.replaceHistory(users(1, 8));
+    await session.replaceHistory(users(1, 7), { operationId: 'replacing' });
+    expect(await session.getItems()).toEqual(users(1, 8));
+    expect(await codeOf(session.applyHistoryTransaction(append('replacing', users(1))))).toBe(
+      'session_operation_mismatch',
+    );
+    expect(await codeOf(session.replaceHistory(users(2), { operationId: 'popped' }))).toBe(
+      'session_operation_mismatch',
+    );
+    expect(await session.getItems()).toEqual(users(1, 8));
+  });
+
+  it('are forgotten with the session, and belong to their session [SESS-011, 034]', async () => {
+    const [session, other] = [open(), open('other')];
+    await session.applyHistoryTransaction(append('op', users(1)));
+    await other.applyHistoryTransaction(append('op', users(2)));
+    expect(await other.getItems()).toEqual(users(2));
+    await session.clearSession();
+    await session.applyHistoryTransaction(append('op', users(3)));
+    expect(await session.getItems()).toEqual(users(3));
+    expect(await other.getItems()).toEqual(users(2));
+  });
+
+  it('of popped batches are remembered for a day, and the last 64 for longer [SESS-034]', async () => {
+    const session = open();
+    for (let number = 0; number < 70; number++) await session.applyHistoryTransaction(append(`op${number}`, users(1)));
+    await documents.messages.updateMany({}, { $set: { 'operation.at': new Date(0) } });
+    for (let number = 0; number < 70; number++) await session.popItem();
+    expect(await documents.messages.countDocuments({ generation: -1 })).toBe(64);
+    await session.applyHistoryTransaction(append('op69', users(1)));
+    expect(await session.getItems()).toEqual([]);
+  });
+
+  it('without items are remembered and make no session [SESS-007, 034]', async () => {
+    const session = open();
+    await session.applyHistoryTransaction(append('op', []));
+    expect(await documents.sessions.countDocuments()).toBe(0);
+    expect(await codeOf(session.applyHistoryTransaction(append('op', users(1))))).toBe('session_operation_mismatch');
+    expect(await session.getItems()).toEqual([]);
+  });
+});
+
+describe('versions', () => {
+  it('notice what the Python SDK writes [SESS-037, 252]', async () => {
+    const session = open();
+    await session.addItems(users(1));
+    const { version } = await session.readHistory();
+    expect(version).toBe('0:0:1');
+    await documents.messages.insertOne({
+      _id: new ObjectId(),
+      session_id: 's',
+      seq: 1,
+      generation: 0,
+      message_data: [text('2')],
+    });
+    expect(await codeOf(session.appendIfVersion(version, users(1)))).toBe('session_version_conflict');
+    expect(await session.getItems()).toEqual(users(2));
+  });
+
+  it('of a session that does not exist are those of no items, and are good for a first write', async () => {
+    const { version } = await open().readHistory();
+    expect(await open().appendIfVersion(version, users(2))).toBe('0:1:2');
+    expect(await codeOf(open().appendIfVersion(version, users(2)))).toBe('session_version_conflict');
+  });
+});
+
+describe('lives', () => {
+  const expire = (): Promise<unknown> =>
+    documents.sessions.updateOne({ session_id: 's' }, { $set: { expires_at: new Date(Date.now() - 1) } });
+
+  it('are as long after each append, and batches go later than their session', async () => {
+    const session = open('s', { ttlMs: 1_000_000 });
+    await session.addItems(users(1));
+    await documents.sessions.updateOne(
+      {},
+      { $set: { expires_at: new Date(Date.now() + 1000), _kept_until: new Date(Date.now() + 2000) } },
+    );
+    await documents.messages.updateMany({}, { $set: { expires_at: new Date(Date.now() + 2000) } });
+    await session.addItems(users(1, 2));
+    const found = await documents.sessions.findOne();
+    expect(found!.expires_at!.getTime()).toBeGreaterThan(Date.now() + 900_000);
+    expect(found!._kept_until!.getTime()).toBeGreaterThanOrEqual(found!.expires_at!.getTime());
+    for (const { expires_at } of await documents.messages.find().toArray())
+      expect(expires_at!.getTime()).toBeGreaterThanOrEqual(found!.expires_at!.getTime());
+    // Not each append touches all batches.
+    const sent = await commandsOf(() => session.addItems(users(1, 3)));
+    expect(sent.map(({ name }) => name)).toEqual(['findAndModify agent_sessions', 'insert agent_messages']);
+    expect(await session.getItems()).toEqual(users(3));
+  });
+
+  it('that are over leave nothing to read or pop, whoever looks, before the server removed anything', async () => {
+    for (const more of [{ ttlMs: 1_000_000 }, {}]) {
+      await open('s', { ttlMs: 1_000_000 }).addItems(users(2));
+      await client.db(database).collection('agent_sessions').dropIndex('expires_at_1');
+      await expire();
+      const session = open('s', more);
+      expect(await session.getItems()).toEqual([]);
+      expect(await session.popItem()).toBeUndefined();
+      await session.addItems(users(1, 9));
+      expect(await session.getItems()).toEqual(users(1, 9));
+      expect(await open('s', more).popItem()).toEqual(user('9'));
+      await client.db(database).dropDatabase();
+      database = freshName();
+      documents = raw(client, database);
+    }
+  });
+
+  it('that are over and removed do not come back with the next session of the same id', async () => {
+    await open('s', { ttlMs: 1_000_000 }).addItems(users(2));
+    // The server removes the session first, its batches later.
+    await documents.sessions.deleteMany({});
+    expect(await open().getItems()).toEqual([]);
+    await open().addItems(users(1, 8));
+    expect(await open().getItems()).toEqual(users(1, 8));
+    await documents.sessions.deleteMany({});
+    await open('s', { ttlMs: 1_000_000 }).addItems(users(1, 9));
+    expect(await open().getItems()).toEqual(users(1, 9));
+  });
+
+  it('hold for appends by version, replacements and clears too', async () => {
+    const session = open('s', { ttlMs: 1_000_000 });
+    const { version } = await session.readHistory();
+    const next = await session.appendIfVersion(version, users(2));
+    await session.replaceHistory(users(3), { ifVersion: next });
+    for (const { expires_at } of [
+      ...(await documents.sessions.find().toArray()),
+      ...(await documents.messages.find().toArray()),
+    ])
+      expect(expires_at!.getTime()).toBeGreaterThan(Date.now() + 900_000);
+    await session.clearSession();
+    expect(await session.getItems()).toEqual([]);
+    await client.db(database).collection('agent_sessions').dropIndex('expires_at_1');
+    await session.addItems(users(1));
+    await expire();
+    const { version: over } = await session.readHistory();
+    await session.appendIfVersion(over, users(1, 5));
+    expect(await session.getItems()).toEqual(users(1, 5));
+    await expire();
+    await session.replaceHistory(users(1, 6));
+    expect(await session.getItems()).toEqual(users(1, 6));
+  });
+
+  it.each([2 ** 63, 0, -1, 1.5, '5', Number.NaN])('of %s are refused [SESS#45]', (ttlMs) => {
+    expect(() => open('s', { ttlMs })).toThrow(UserError);
+    expect(() => open('s', { ttlMs: null })).not.toThrow();
+  });
+});
+
+describe('a client', () => {
+  it('that prefers secondaries, or no acknowledgement, is asked at the primary and waited for [SESS-244]', async () => {
+    const other = new MongoClient(mongoUrl(), {
+      readPreference: 'secondaryPreferred',
+      writeConcern: { w: 0 },
+      monitorCommands: true,
+    });
+    const asked: Document[] = [];
+    other.on('commandStarted', ({ command }) => void asked.push(command));
+    const session = new MongoDBSession<object>('s', { client: other, database });
+    await session.addItems(users(2));
+    await session.replaceHistory(users(3));
+    expect(await session.popItem()).toEqual(user('3'));
+    expect(await session.getItems()).toEqual(users(2));
+    await session.clearSession();
+    const preferences = asked.map((command) => (command['$readPreference'] as { mode?: string } | undefined)?.mode);
+    expect(preferences).not.toContain('secondaryPreferred');
+    expect(asked.filter((command) => (command['writeConcern'] as { w?: unknown } | undefined)?.w === 0)).toEqual([]);
+    await other.close();
+  });
+
+  it('of many sessions has few connections [SESS-018]', async () => {
+    const other = new MongoClient(mongoUrl());
+    let connections = 0;
+    other.on('connectionCreated', () => void connections++);
+    const sessions = Array.from(
+      { length: 10_000 },
+      (_, index) => new MongoDBSession(`s${index}`, { client: other, database }),
+    );
+    for (const session of sessions.slice(0, 5)) await session.addItems([user('1')]);
+    expect(connections).toBe(1);
+    await other.close();
+  });
+
+  it('whose tidying up fails has done what it was asked for [G6, SESS-152, 245, 246]', async () => {
+    const failing = hooked(client, (command, collection) => {
+      if (collection === 'agent_messages' && /^(delete|updateMany)/.test(command)) throw new Error('no');
+    });
+    const session = new MongoDBSession<object>('s', { client: failing, database });
+    await session.applyHistoryTransaction(append('op', users(1)));
+    await session.addItems(users(1, 2));
+    expect(await session.popItem()).toEqual(user('2'));
+    expect(await session.popItem()).toEqual(user('1'));
+    expect(await session.popItem()).toBeUndefined();
+    expect(await documents.messages.countDocuments({ message_data: [] })).toBe(2);
+    await session.addItems(users(2));
+    await session.replaceHistory(users(1, 7));
+    expect(await session.getItems()).toEqual(users(1, 7));
+    await session.clearSession();
+    expect(await session.getItems()).toEqual([]);
+    expect(await documents.messages.countDocuments()).toBeGreaterThan(0);
+    await open().clearSession();
+    expect(await documents.messages.countDocuments()).toBe(0);
+  });
+
+  it('leaves empty documents to the next pop that makes one [SESS-245]', async () => {
+    const failing = hooked(client, (command, collection) => {
+      if (collection === 'agent_messages' && command === 'deleteMany') throw new Error('no');
+    });
+    await open().addItems(users(1));
+    await open().addItems(users(1, 2));
+    await new MongoDBSession('s', { client: failing, database }).popItem();
+    expect(await documents.messages.countDocuments({ message_data: [] })).toBe(1);
+    expect(await open().popItem()).toEqual(user('1'));
+    expect(await documents.messages.countDocuments()).toBe(0);
+  });
+});
+
+describe('what is wrong', () => {
+  const given = (): object => ({ client });
+
+  it.each<[string, () => unknown, string | undefined]>([
+    ['no options', () => new MongoDBSession('s', undefined as never), undefined],
+    ['neither client nor url', () => new MongoDBSession('s', {} as never), undefined],
+    ['both', () => new MongoDBSession('s', { client, url: 'mongodb://h' } as never), undefined],
+    ['a client that is none', () => new MongoDBSession('s', { client: {} } as never), undefined],
+    [
+      'options of a client beside a client',
+      () => new MongoDBSession('s', { client, clientOptions: { appName: 'x' } } as never),
+      undefined,
+    ],
+    ['another url', () => new MongoDBSession('s', { url: 'redis://user:secret@h' }), undefined],
+    [
+      'a url that the driver does not take',
+      () => new MongoDBSession('s', { url: 'mongodb://us%er:secret@h' }),
+      undefined,
+    ],
+    ['an unknown option', () => new MongoDBSession('s', { ...given(), ttl: 5 } as never), undefined],
+    ['an empty id', () => new MongoDBSession(' ', { client }), 'session_id_invalid'],
+    ['an id that is a filter', () => new MongoDBSession({ $gt: '' } as never, { client }), 'session_id_invalid'],
+    [
+      'a collection with quotes',
+      () => new MongoDBSession('s', { client, messagesCollection: 'x"; drop' }),
+      'session_name_invalid',
+    ],
+    [
+      'a collection of the system',
+      () => new MongoDBSession('s', { client, sessionsCollection: 'system.users' }),
+      'session_name_invalid',
+    ],
+    [
+      'one collection for both',
+      () => new MongoDBSession('s', { client, sessionsCollection: 'a', messagesCollection: 'a' }),
+      'session_name_invalid',
+    ],
+    ['a database with a dot', () => new MongoDBSession('s', { client, database: 'a.b' }), 'session_name_invalid'],
+    ['no text as a database', () => new MongoDBSession('s', { client, database: 5 } as never), 'session_name_invalid'],
+    ['a wrong option of a store', () => new MongoDBSessionStore({ ...given(), createIndexes: 1 } as never), undefined],
+  ])('is refused when the object is made, and says no secret: %s [SESS#47, SESS-158, 251]', (_name, make, code) => {
+    let error: unknown;
+    try {
+      make();
+    } catch (thrown) {
+      error = thrown;
+    }
+    expect(error).toBeInstanceOf(UserError);
+    expect((error as UserError).code).toBe(code ?? 'user_error');
+    expect(String((error as UserError).stack)).not.toContain('secret');
+  });
+
+  it('in a batch leaves nothing, and the session goes on [SESS#11, SESS-008]', async () => {
+    const session = open();
+    const cyclic: Record<string, unknown> = { role: 'user' };
+    cyclic['self'] = cyclic;
+    await expect(session.addItems([user('1'), cyclic])).rejects.toMatchObject({ name: 'SessionItemError', index: 1 });
+    expect(await documents.sessions.countDocuments()).toBe(0);
+    await session.addItems(users(1));
+    expect(await session.getItems()).toEqual(users(1));
+  });
+
+  it('with a number that is no integer is read as the Python SDK reads it [SESS-242]', async () => {
+    await documents.sessions.insertOne({ session_id: 's', _seq: 0, _generation: new Double(1.5) } as never);
+    await documents.messages.insertOne({
+      _id: new ObjectId(),
+      session_id: 's',
+      seq: 0,
+      generation: 0,
+      message_data: [text('1')],
+    });
+    expect(await open().getItems()).toEqual(users(1));
+  });
+});
