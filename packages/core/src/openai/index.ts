@@ -1,4 +1,6 @@
 // `@agents/core/openai`: what talks to the OpenAI API. Loads the `openai` package.
+export { OpenAICompactionSession } from './compaction-session.ts';
+export type { OpenAICompactionSessionOptions } from './compaction-session.ts';
 export { OpenAIConversationsSession } from './conversations-session.ts';
 export { setOpenAIDefaults } from './defaults.ts';
 export type { OpenAIDefaults } from './defaults.ts';

@@ -24,14 +24,18 @@ export type SessionStep = <T>(
 export async function readItems(
   session: Session,
   limit: number | undefined,
-  context: RunContext,
+  context: RunContext | undefined,
 ): Promise<AgentInputItem[]> {
   const items = await askItems(session, limit, context);
   checkItemList(items, "The session's getItems() resolved to");
   return items;
 }
 
-async function askItems(session: Session, limit: number | undefined, context: RunContext): Promise<AgentInputItem[]> {
+async function askItems(
+  session: Session,
+  limit: number | undefined,
+  context: RunContext | undefined,
+): Promise<AgentInputItem[]> {
   if (supports(session, 'runContext')) return await session.getItems(limit, context);
   return limit === undefined ? await session.getItems() : await session.getItems(limit);
 }
@@ -39,10 +43,22 @@ async function askItems(session: Session, limit: number | undefined, context: Ru
 export async function appendItems(
   session: Session,
   items: readonly AgentInputItem[],
-  context: RunContext,
+  context: RunContext | undefined,
 ): Promise<void> {
   if (supports(session, 'runContext')) await session.addItems(items, context);
   else await session.addItems(items);
+}
+
+export async function popNewest(
+  session: Session,
+  context: RunContext | undefined,
+): Promise<AgentInputItem | undefined> {
+  return supports(session, 'runContext') ? await session.popItem(context) : await session.popItem();
+}
+
+export async function forgetAll(session: Session, context: RunContext | undefined): Promise<void> {
+  if (supports(session, 'runContext')) await session.clearSession(context);
+  else await session.clearSession();
 }
 
 export async function applyOperation(
@@ -69,7 +85,7 @@ export async function popItems(
   for (const item of expected.toReversed()) {
     let newest: AgentInputItem | undefined;
     try {
-      newest = supports(session, 'runContext') ? await session.popItem(context) : await session.popItem();
+      newest = await popNewest(session, context);
     } catch (error) {
       if (popped.length > 0) await appendItems(session, popped, context);
       throw error;

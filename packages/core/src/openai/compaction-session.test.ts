@@ -1,0 +1,444 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { Agent, getRunErrorState, MemorySession, RunState, UserError } from '../index.ts';
+import type { AgentInputItem, LogRecord } from '../index.ts';
+import { MemorySessionStore } from '../session.ts';
+import type { Session, SessionSettings } from '../session.ts';
+import { bothForms } from '../testing/forms.ts';
+import { FakeOpenAI, resetDefaults, ScriptedModel, sessionContract, toolCall } from '../testing/index.ts';
+import type { FakeStep } from '../testing/index.ts';
+import { effectTool, kindsOf, logged as loggedFromNow, rejection, user } from '../../test/run-kit.ts';
+import { OpenAICompactionSession } from './compaction-session.ts';
+import type { OpenAICompactionSessionOptions } from './compaction-session.ts';
+import { OpenAIConversationsSession } from './conversations-session.ts';
+
+const item = (value: object): AgentInputItem => value as AgentInputItem;
+const said = (text: string) => item({ type: 'message', role: 'assistant', content: text });
+/** A user message and `count` answers. */
+const talk = (count: number, name = 'a') => [
+  user(name),
+  ...Array.from({ length: count }, (_, n) => said(`${name}${n}`)),
+];
+const summary = item({ type: 'compaction', id: 'cmp', encrypted_content: 'short' });
+
+afterEach(resetDefaults);
+
+/** What is logged during the work. */
+async function logged(work: () => Promise<unknown> | void): Promise<readonly LogRecord[]> {
+  const records = loggedFromNow();
+  await work();
+  return records;
+}
+
+async function wrapped<S extends Session>(session: S, options: OpenAICompactionSessionOptions = {}) {
+  const fake = new FakeOpenAI();
+  const client = await fake.client({ maxRetries: 0 });
+  const compacting = new OpenAICompactionSession(session, { client, ...options });
+  const asked = (): Record<string, unknown>[] =>
+    fake.requests.filter(({ path }) => path.endsWith('/compact')).map(({ body }) => body as Record<string, unknown>);
+  /** What the next compaction gives, perhaps after something else happened. */
+  const gives = (output: readonly object[], meanwhile?: () => Promise<unknown>): void => {
+    const body = { id: 'resp_c', object: 'response.compaction', created_at: 1, output };
+    if (meanwhile === undefined) fake.inject({ kind: 'status', status: 200, body, on: { path: /compact/u } });
+    else
+      Object.assign(client.responses, {
+        compact: async () => {
+          await meanwhile();
+          return body;
+        },
+      });
+  };
+  return { fake, client, session, compacting, asked, gives };
+}
+
+/** Four functions and nothing else, over memory; counts and breaks its calls. */
+class FourFunctions implements Session {
+  readonly sessionId = 'plain';
+  readonly memory = new MemorySession();
+  failing: string[] = [];
+  readonly #fail = (name: string): void => {
+    const at = this.failing.indexOf(name);
+    if (at === -1) return;
+    this.failing.splice(at, 1);
+    throw new Error(`${name} failed`);
+  };
+  async getItems(limit?: number): Promise<AgentInputItem[]> {
+    return await this.memory.getItems(limit);
+  }
+  async addItems(items: readonly AgentInputItem[]): Promise<void> {
+    this.#fail('addItems');
+    await this.memory.addItems(items);
+  }
+  async popItem(): Promise<AgentInputItem | undefined> {
+    return await this.memory.popItem();
+  }
+  async clearSession(): Promise<void> {
+    this.#fail('clearSession');
+    await this.memory.clearSession();
+  }
+}
+
+describe('OpenAICompactionSession', () => {
+  describe('contract', () => {
+    // The fixture can neither damage nor break a store in memory, and what is wrapped is closed by its owner.
+    const impossible = /^(?:E|G[1235]|H)/u;
+    const make = () => {
+      const store = new MemorySessionStore();
+      return {
+        open: (id: string, options?: { sessionSettings?: SessionSettings }) =>
+          new OpenAICompactionSession(store.session(id, options)) as unknown as Session<object>,
+      };
+    };
+    const skip = (reason: string): never => {
+      throw new Error(`Skipped: ${reason}`);
+    };
+    it.each(sessionContract<object>(make).filter(({ id }) => !impossible.test(id)))('$title', async (one) => {
+      await expect(one.run({ skip })).resolves.toBeUndefined();
+    });
+  });
+
+  it('refuses a history that the service keeps, and models that do not compact [SESS-311]', () => {
+    const session = new MemorySession();
+    expect(() => new OpenAICompactionSession(new OpenAIConversationsSession() as never)).toThrow(UserError);
+    for (const model of ['gpt-4.1', 'o3', 'ft:gpt-4.1:org', 'ft:o4-mini:x', 'openrouter/openai/gpt-5'])
+      expect(new OpenAICompactionSession(session, { model }).session).toBe(session);
+    for (const model of ['claude-5', 'llama', 'openai/', 'omni', ''])
+      expect(() => new OpenAICompactionSession(session, { model })).toThrow(/'model' of OpenAICompactionSession/u);
+    expect(() => new OpenAICompactionSession(session, { limit: 3 } as never)).toThrow(/Unknown option 'limit'/u);
+  });
+
+  it('has the id, the settings and the capabilities of the wrapped session, and no others [SESS-038, 311]', () => {
+    const memory = new OpenAICompactionSession(new MemorySession('m', { sessionSettings: { limit: 3 } }));
+    expect(memory.sessionId).toBe('m');
+    expect(memory.sessionSettings).toEqual({ limit: 3 });
+    expect(memory.applyHistoryTransaction).toBeTypeOf('function');
+    expect(memory.replaceHistory).toBeTypeOf('function');
+    const plain = new OpenAICompactionSession(new FourFunctions());
+    expect(plain.applyHistoryTransaction).toBeUndefined();
+    expect(plain.readHistory).toBeUndefined();
+    expect(plain.acceptsRunContext).toBeUndefined();
+  });
+
+  it('compacts at ten candidates, which are no user messages and no compactions, or when its own rule or `force` says so [SESS-312]', async () => {
+    const { session, compacting, asked } = await wrapped(new MemorySession());
+    await session.addItems([...talk(9), summary, item({ role: 'user', content: 'b' })]);
+    expect(await compacting.runCompaction()).toBeUndefined();
+    await compacting.addItems([said('tenth')]);
+    expect(await compacting.runCompaction()).toMatchObject({ usage: { requests: 1 } });
+    expect(asked()).toHaveLength(1);
+    expect(await compacting.runCompaction()).toBeUndefined();
+    await compacting.runCompaction({ force: true });
+    expect(asked()).toHaveLength(2);
+
+    const seen: unknown[] = [];
+    const own = await wrapped(new MemorySession(), {
+      shouldCompact: async ({ candidates, items, responseId }) => {
+        seen.push([candidates.length, items.length, responseId]);
+        return 0 as never;
+      },
+    });
+    await own.session.addItems(talk(2));
+    await own.compacting.runCompaction({ responseId: 'resp_1' });
+    expect(seen).toEqual([[2, 3, 'resp_1']]);
+    expect(own.asked()).toHaveLength(0);
+  });
+
+  it('asks by response id where the service has the response, else by items [SESS-313, SESS#63, IL-028]', async () => {
+    const { fake, session, compacting, asked } = await wrapped(new MemorySession());
+    const client = await fake.client();
+    const { id } = await client.responses.create({ model: 'gpt-4.1', input: 'x' });
+    const compact = async (options: object) => {
+      await session.addItems([user('again')]);
+      await compacting.runCompaction({ force: true, ...options });
+      const body = asked().at(-1) ?? {};
+      return 'input' in body ? 'input' : body['previous_response_id'];
+    };
+    await session.addItems([user('q'), item({ ...said('a'), _agents_tool_title: 't', created_by: 'x' })]);
+    expect(await compact({})).toBe('input');
+    expect(await compact({ responseId: id })).toBe(id);
+    expect(await compact({})).toBe(id);
+    expect(await compact({ mode: 'input' })).toBe('input');
+    expect(await compact({ responseId: id, store: false })).toBe('input');
+    expect(await compact({ responseId: id })).toBe('input');
+    expect(await compact({ responseId: id, store: true })).toBe(id);
+    const inputs = asked().flatMap(({ input }) => (input === undefined ? [] : [JSON.stringify(input)]));
+    expect(inputs.join()).not.toMatch(/_agents_tool_title|created_by/u);
+    const fresh = await wrapped(new MemorySession(), { mode: 'previous_response_id' });
+    await expect(fresh.compacting.runCompaction({ force: true })).rejects.toBeInstanceOf(UserError);
+  });
+
+  it('stores what the service gave in a form that it takes again, and nothing where that cannot be [SESS-314]', async () => {
+    const { session, compacting, gives } = await wrapped(new MemorySession());
+    await session.addItems(talk(10));
+    gives([
+      {
+        type: 'message',
+        role: 'user',
+        content: [
+          { type: 'input_text', text: 'hi' },
+          { type: 'input_image', image_url: 'https://x/y.png', file_id: null, detail: 'low', extra: 1 },
+          { type: 'input_file', file_id: 'f', file_data: null, filename: 'a.pdf', extra: 1 },
+        ],
+      },
+      { type: 'message', id: 'msg_1', role: 'assistant', content: [] },
+      summary,
+    ]);
+    await compacting.runCompaction();
+    expect(await session.getItems()).toEqual([
+      {
+        type: 'message',
+        role: 'user',
+        content: [
+          { type: 'input_text', text: 'hi' },
+          { type: 'input_image', image_url: 'https://x/y.png', detail: 'low' },
+          { type: 'input_file', file_id: 'f', filename: 'a.pdf' },
+        ],
+      },
+      { type: 'message', role: 'assistant', content: [] },
+      summary,
+    ]);
+    const before = await session.getItems();
+    for (const output of [[], ['x'], [{ type: 'message', role: 'user', content: [{ type: 'input_image' }] }]]) {
+      gives(output as object[]);
+      await expect(compacting.runCompaction({ force: true })).rejects.toMatchObject({ code: 'model_behavior' });
+      expect(await session.getItems()).toEqual(before);
+    }
+    gives([
+      { type: 'reasoning', id: 'rs_1', summary: [] },
+      { type: 'message', id: 'msg_1', role: 'assistant', content: [] },
+    ]);
+    await compacting.runCompaction({ force: true });
+    expect((await session.getItems())[1]).toMatchObject({ id: 'msg_1' });
+  });
+
+  it.each([
+    ['with versions', () => new MemorySession()],
+    ['of four functions', () => new FourFunctions()],
+  ])(
+    'keeps what was appended meanwhile on a session %s, and lets a clear win [SESS-316, SESS#61, IL-026]',
+    async (_, make) => {
+      const { session, compacting, gives, compacting: other } = await wrapped<Session>(make());
+      await session.addItems(talk(10));
+      gives([summary], () => other.addItems([user('meanwhile')]));
+      await compacting.runCompaction();
+      expect(await session.getItems()).toEqual([summary, user('meanwhile')]);
+      await session.addItems(talk(10));
+      gives([summary], () => other.clearSession());
+      const logs = await logged(() => compacting.runCompaction());
+      expect(await session.getItems()).toEqual([]);
+      expect(logs.filter(({ level }) => level === 'warn')).toHaveLength(1);
+    },
+  );
+
+  it.each(['addItems', 'clearSession'])(
+    'puts a plain history back when %s fails [SESS-315, SESS#62, IL-025]',
+    async (name) => {
+      const { session, compacting } = await wrapped(new FourFunctions());
+      await session.addItems(talk(10));
+      session.failing = [name];
+      await expect(compacting.runCompaction()).rejects.toThrow(`${name} failed`);
+      expect(await session.getItems()).toEqual(talk(10));
+      session.failing = ['addItems', 'addItems'];
+      const logs = await logged(() => expect(compacting.runCompaction()).rejects.toThrow('addItems failed'));
+      expect(logs.filter(({ level }) => level === 'error')).toHaveLength(1);
+    },
+  );
+
+  it('compacts by hand what is stored, not only what the session reads by itself [SESS-318, IL-027]', async () => {
+    const session = new MemorySession('s', { sessionSettings: { limit: 4 } });
+    const { compacting, asked } = await wrapped(session);
+    await session.addItems(talk(10));
+    await compacting.runCompaction();
+    expect(asked()[0]?.['input']).toHaveLength(11);
+  });
+
+  it('lets the second of two calls wait [SESS-319]', async () => {
+    const { session, compacting, asked } = await wrapped(new MemorySession());
+    await session.addItems(talk(10));
+    const [first, second] = await Promise.all([compacting.runCompaction(), compacting.runCompaction()]);
+    expect(first).toMatchObject({ usage: { requests: 1 } });
+    expect(second).toBeUndefined();
+    expect(asked()).toHaveLength(1);
+  });
+
+  it('remembers a response that it put off until a compaction succeeds; pop and clear forget it, also when they fail [SESS-121, 326, SESS#97]', async () => {
+    const { fake, session, compacting } = await wrapped(new FourFunctions());
+    await compacting.deferCompaction('resp_0');
+    expect(compacting.deferredResponseId).toBeUndefined();
+    await session.addItems(talk(10));
+    const other = await wrapped(session);
+    await other.compacting.deferCompaction('resp_1', { store: false });
+    expect(other.compacting.deferredResponseId).toBe('resp_1');
+    other.fake.inject({ kind: 'status', status: 500 });
+    await expect(other.compacting.runCompaction({ force: true })).rejects.toMatchObject({ status: 500 });
+    expect(other.compacting.deferredResponseId).toBe('resp_1');
+    await other.compacting.runCompaction({ force: true });
+    expect(other.compacting.deferredResponseId).toBeUndefined();
+    for (const forget of ['pop', 'clear'] as const) {
+      await session.addItems(talk(10));
+      await other.compacting.deferCompaction('resp_2');
+      expect(other.compacting.deferredResponseId).toBe('resp_2');
+      if (forget === 'clear') session.failing = ['clearSession'];
+      const act = forget === 'pop' ? other.compacting.popItem() : other.compacting.clearSession();
+      await act.catch(() => undefined);
+      expect(other.compacting.deferredResponseId).toBeUndefined();
+    }
+    expect(fake.requests).toHaveLength(0);
+  });
+});
+
+/** Runs until there are candidates enough. */
+const busyModel = (turns: number, more: readonly FakeStep[] = []) =>
+  new ScriptedModel([...Array.from({ length: turns }, () => toolCall('t')), 'done', ...(more as string[])]);
+
+bothForms((runForm, form) => {
+  describe(`a run with a session that compacts (${form})`, () => {
+    const agentWith = (model: ScriptedModel) => new Agent({ name: 'A', model, tools: [effectTool('t', [])] });
+
+    it('puts it off while tool outputs are not answered, then compacts once; its usage counts [SESS-121, 122, SESS#64]', async () => {
+      const { session, compacting, asked, gives } = await wrapped(new MemorySession());
+      const model = busyModel(6, ['next']);
+      gives([user('x'), summary]);
+      const agent = agentWith(model);
+      const seen: (string | undefined)[] = [];
+      const hooks = { onLlmStart: () => void seen.push(compacting.deferredResponseId) };
+      const result = await runForm(agent, 'x', { session: compacting, hooks });
+      expect(seen.slice(-2)).toEqual(['resp_5', 'resp_5']);
+      expect(asked()).toHaveLength(1);
+      expect(asked()[0]).toMatchObject({ previous_response_id: 'resp_7' });
+      expect(result.context.usage.requests).toBe(8);
+      expect(compacting.deferredResponseId).toBeUndefined();
+      expect(kindsOf(await session.getItems())).toBe('u compaction');
+      await runForm(agent, 'y', { session: compacting });
+      expect(kindsOf(model.calls.at(-1)?.request.input ?? [])).toBe('u compaction u');
+      expect(asked()).toHaveLength(1);
+    });
+
+    it('replaces only what the model saw, from a message of the user on, and asks by items [SESS-320, 323, 325, SESS#93]', async () => {
+      const session = new MemorySession('s', { sessionSettings: { limit: 2 } });
+      const { compacting, asked } = await wrapped(session);
+      const old = talk(3, 'old');
+      await session.addItems(old);
+      await runForm(agentWith(busyModel(6)), 'x', { session: compacting });
+      expect(asked()).toHaveLength(1);
+      expect(asked()[0]).not.toHaveProperty('previous_response_id');
+      expect(kindsOf(asked()[0]?.['input'] as AgentInputItem[])).toBe(`u${' fc fco'.repeat(6)} m`);
+      const stored = await session.getItems(100);
+      expect(stored.slice(0, 4)).toEqual(old);
+      expect(kindsOf(stored.slice(4))).toBe('u compaction');
+    });
+
+    it('asks nothing where a session cannot replace a part, or nothing is as the model saw it [SESS-323, SESS#94]', async () => {
+      const session = new FourFunctions();
+      const { compacting, asked } = await wrapped(session, { mode: 'input' });
+      await session.addItems(talk(3, 'old'));
+      const logs = await logged(() =>
+        runForm(agentWith(busyModel(6)), 'x', {
+          session: compacting,
+          sessionInputCallback: (_history, newItems) => newItems,
+        }),
+      );
+      expect(asked()).toHaveLength(0);
+      expect(logs.filter(({ level }) => level === 'warn')).toHaveLength(1);
+      expect(await session.getItems()).toHaveLength(4 + 14);
+      const other = await wrapped(new MemorySession());
+      await other.session.addItems(talk(10, 'old'));
+      const more = await logged(() =>
+        runForm(agentWith(new ScriptedModel(['done'])), 'x', {
+          session: other.compacting,
+          callModelInputFilter: ({ modelData }) => ({
+            ...modelData,
+            input: [user('something else')],
+          }),
+          hooks: { onLlmEnd: () => undefined },
+        }),
+      );
+      // The answer itself is seen, and there is no message of the user before it.
+      expect(other.asked()).toHaveLength(0);
+      expect(more.filter(({ level }) => level === 'error')).toHaveLength(0);
+      expect(await other.session.getItems()).toHaveLength(13);
+    });
+
+    it('asks nothing where calls are open in what it would compact [SESS-324, SESS#95]', async () => {
+      const { session, compacting, asked } = await wrapped(new MemorySession());
+      await session.addItems([
+        ...talk(12, 'old'),
+        item({ type: 'mcp_approval_request', id: 'mcpr_1', name: 'n', arguments: '{}', server_label: 's' }),
+      ]);
+      await runForm(agentWith(new ScriptedModel(['done'])), 'x', { session: compacting });
+      expect(asked()).toHaveLength(0);
+    });
+
+    it('asks nothing where somebody else wrote through the session since the run read it [SESS-124, SESS#96]', async () => {
+      const { session, compacting, asked } = await wrapped(new MemorySession(), { mode: 'input' });
+      await session.addItems(talk(12, 'old'));
+      const model = new ScriptedModel([
+        async () => {
+          await compacting.addItems([user('from elsewhere')]);
+          return 'done';
+        },
+        'done',
+      ]);
+      const logs = await logged(() => runForm(agentWith(model), 'x', { session: compacting }));
+      expect(asked()).toHaveLength(0);
+      expect(logs.filter(({ level }) => level === 'warn')).toHaveLength(1);
+      await runForm(agentWith(model), 'y', { session: compacting });
+      expect(asked()).toHaveLength(1);
+    });
+
+    it('keeps the write acknowledged when compaction fails; a resume compacts again and stores nothing twice [STATE-329, STATE#109, RUN-1608, SESS-107]', async () => {
+      let failing = true;
+      const { session, compacting, asked } = await wrapped(new MemorySession(), {
+        shouldCompact: () => {
+          if (failing) throw new Error('cannot decide');
+          return true;
+        },
+      });
+      await session.addItems(talk(12, 'old'));
+      const model = new ScriptedModel([toolCall('gated')]);
+      const agent = new Agent({
+        name: 'A',
+        model,
+        tools: [effectTool('gated', [], { needsApproval: true })],
+      });
+      const error = await rejection(runForm(agent, 'x', { session: compacting }));
+      expect(error).toMatchObject({ message: 'cannot decide' });
+      const state = getRunErrorState(error);
+      if (!state) throw new Error('The error has no state.');
+      const json = JSON.parse(state.toString()) as { pending_session_write: Record<string, unknown> };
+      expect(json.pending_session_write).toMatchObject({
+        append_acknowledged: true,
+        compaction_model_exchange: { item_digests: { length: 15 }, reasoning_item_id_policy: null },
+      });
+      const stored = await session.getItems();
+      expect(kindsOf(stored.slice(-2))).toBe('u fc');
+      await expect(runForm(agent, state, { session: compacting })).rejects.toThrow('cannot decide');
+      failing = false;
+      const restored = await RunState.fromString(agent, state.toString());
+      const again = await runForm(agent, restored, { session: compacting });
+      expect(again.status).toBe('interrupted');
+      expect(asked()).toHaveLength(0);
+      expect(kindsOf((await session.getItems()).slice(-2))).toBe('u fc');
+      expect(again.toState().toString()).not.toContain('pending_session_write');
+      await session.addItems([user('from elsewhere')]);
+      const conflicting = await RunState.fromString(agent, state.toString());
+      await expect(runForm(agent, conflicting, { session: compacting })).rejects.toMatchObject({
+        code: 'session_write_ambiguous',
+      });
+    });
+
+    it('changes nothing of a run whose session does not compact: no evidence is kept [STATE-329]', async () => {
+      const session = new FourFunctions();
+      const model = new ScriptedModel([
+        () => {
+          session.failing = ['addItems'];
+          return toolCall('gated');
+        },
+      ]);
+      const agent = new Agent({ name: 'A', model, tools: [effectTool('gated', [], { needsApproval: true })] });
+      const error = await rejection(runForm(agent, 'x', { session }));
+      const text = getRunErrorState(error)?.toString() ?? '';
+      expect(text).toContain('pending_session_write');
+      expect(text).not.toContain('compaction_model_exchange');
+    });
+  });
+});
