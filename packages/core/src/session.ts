@@ -26,6 +26,9 @@ export {
 export type { SessionErrorDetails } from './sessions/errors.ts';
 export { decodeItem, encodeItem } from './sessions/codec.ts';
 export { MemorySession } from './sessions/memory.ts';
+export { EncryptedSession } from './sessions/encrypted.ts';
+export { convertJsSdkItems } from './sessions/js-sdk-items.ts';
+export { migrateSession } from './sessions/migrate.ts';
 export { StoredSession, sessionOptionChecks } from './sessions/stored-session.ts';
 export type { StoredSessionSetup } from './sessions/stored-session.ts';
 export { StoredSessionStore } from './sessions/stored-store.ts';

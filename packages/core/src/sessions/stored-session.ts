@@ -4,6 +4,7 @@ import { checkOptions, kinds } from '../base/options.ts';
 import type { Check } from '../base/options.ts';
 import type { AgentInputItem } from '../items/items.ts';
 import { encodeItems } from './codec.ts';
+import { contentDigest } from './contract.ts';
 import type { HistoryOperation, ManagedSession, SessionOptions, SessionSettings } from './contract.ts';
 import { decodeAll, decodeRecord } from './decode.ts';
 import { SessionClosedError, SessionError, SessionOutcomeUnknownError } from './errors.ts';
@@ -150,7 +151,7 @@ export class StoredSession<T extends object = AgentInputItem> implements Managed
     checkWriteOptions({ version }, ['version'], 'appendIfVersion()');
     checkWriteOptions(options, ['operationId'], 'appendIfVersion()');
     const texts = this.#encode(checkBatch(items, 'appendIfVersion()'));
-    const operation = keyOf({ type: 'append_items', items }, options?.operationId);
+    const operation = keyOf({ type: 'append_items', items }, options);
     return await this.#write({ type: 'append', texts, ifVersion: version, operation });
   }
 
@@ -158,7 +159,7 @@ export class StoredSession<T extends object = AgentInputItem> implements Managed
     this.#checkOpen();
     checkWriteOptions(options, ['ifVersion', 'operationId'], 'replaceHistory()');
     const texts = this.#encode(checkBatch(items, 'replaceHistory()'));
-    const operation = keyOf({ type: 'replace_history', items }, options?.operationId);
+    const operation = keyOf({ type: 'replace_history', items }, options);
     return await this.#write({ type: 'replace', texts, ifVersion: options?.ifVersion, operation });
   }
 
@@ -293,8 +294,13 @@ class OutOfTime extends SessionError {
   }
 }
 
-function keyOf(change: HistoryChange, id: string | undefined): HistoryOperationKey | undefined {
-  return id === undefined ? undefined : { id, digest: changeDigest(change) };
+/** A wrapper that changes bytes gives the digest of the plain items, here too (SESS-036). */
+function keyOf(
+  change: HistoryChange,
+  options: { readonly operationId?: string; readonly [contentDigest]?: string } | undefined,
+): HistoryOperationKey | undefined {
+  const id = options?.operationId;
+  return id === undefined ? undefined : { id, digest: options?.[contentDigest] ?? changeDigest(change) };
 }
 
 function corruptError(sessionId: string, { position }: StoredRecord): SessionError {
