@@ -2,6 +2,7 @@ import type { Context, Link, Span as OTelSpan, SpanContext } from '@opentelemetr
 import type { Span } from '@agents/core/tracing';
 import type { Origin } from './carrier.ts';
 import type { Shown } from './delta.ts';
+import type { Failure } from './failure.ts';
 import type { Calls } from './metrics.ts';
 
 /** What stands for a trace or span of a run in OpenTelemetry. Held by the item alone, so that it goes with it. */
@@ -41,6 +42,8 @@ export interface AgentState {
   readonly span: Span<'agent'>;
   readonly context: SpanContext | undefined;
   readonly calls: Calls;
+  /** Of its last turn, which has no span of its own. */
+  turnFailure: Failure | undefined;
   /** Where only new messages are shown: what was. */
   shown: Shown | undefined;
 }

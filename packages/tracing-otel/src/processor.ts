@@ -82,7 +82,7 @@ export class OTelTraceProcessor implements TraceProcessor {
   onSpanEnd(span: Span): void {
     const node = this.#nodes.get(span);
     if (node === undefined || this.#closed) return;
-    const failure = failureOf(span);
+    const failure = this.#failureOf(span, node);
     if (span.type === 'function' && span.details.outcome === 'interrupted') this.#segments.paused(node, span);
     this.#measure(span, node, failure);
     try {
@@ -256,6 +256,13 @@ export class OTelTraceProcessor implements TraceProcessor {
     return fresh;
   }
 
+  /** Of a turn without a span the agent tells: nobody else would, if it was the last one. */
+  #failureOf(span: Span, { span: otel, agent }: Node): Failure | undefined {
+    const failure = failureOf(span);
+    if (span.type === 'turn' && otel === undefined && agent !== undefined) agent.turnFailure = failure;
+    return span.type === 'agent' ? (failure ?? agent?.turnFailure) : failure;
+  }
+
   #measure(span: Span, node: Node, failure: Failure | undefined): void {
     const { metrics } = this.#providers;
     if (span.type === 'response' || span.type === 'generation') {
@@ -274,7 +281,7 @@ export class OTelTraceProcessor implements TraceProcessor {
   #node(parent: Node, span: Span, otel: OTelSpan | undefined, at: Context): Node {
     const agent: AgentState | undefined =
       span.type === 'agent'
-        ? { span, context: otel?.spanContext(), calls: { model: 0, tool: 0 }, shown: undefined }
+        ? { span, context: otel?.spanContext(), calls: { model: 0, tool: 0 }, turnFailure: undefined, shown: undefined }
         : parent.agent;
     const turn = span.type === 'turn' ? span.spanData.turn : span.type === 'agent' ? undefined : parent.turn;
     const parts = { span: otel, segment: parent.segment, agent, topAgent: parent.topAgent ?? agent, turn };

@@ -49,10 +49,11 @@ export class Telemetry {
     return this.exporter.getFinishedSpans();
   }
 
-  span(name: string): ReadableSpan {
-    const found = this.spans.filter((span) => span.name === name);
-    const [span] = found;
-    if (span === undefined || found.length > 1)
+  /** The only one of its name, or the nth. */
+  span(name: string, index?: number): ReadableSpan {
+    const found = this.named(name);
+    const span = found[index ?? 0];
+    if (span === undefined || (index === undefined && found.length > 1))
       throw new Error(`${found.length} spans '${name}' of: ${this.spans.map((each) => each.name).join(', ')}`);
     return span;
   }

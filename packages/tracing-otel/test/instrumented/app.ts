@@ -6,13 +6,13 @@ import { env } from 'node:process';
 import { Agent, flushTraces, run, runStreamed, tool } from '@agents/core';
 import { ScriptedModel, toolCall } from '@agents/core/testing';
 import { Redis } from 'ioredis';
-import pg from 'pg';
+import { Pool } from 'pg';
 import { enableOTelTracing } from '../../src/index.ts';
 
 const { TARGET_URL = '', TEST_REDIS_URL = '', TEST_POSTGRES_URL = '' } = env;
 const redis = new Redis(TEST_REDIS_URL);
 await redis.ping();
-const database = new pg.Pool({ connectionString: TEST_POSTGRES_URL });
+const database = new Pool({ connectionString: TEST_POSTGRES_URL });
 await database.query('select 1');
 
 enableOTelTracing();
