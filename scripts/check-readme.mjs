@@ -4,12 +4,17 @@
 // block all that it prints.
 // A hidden comment before a block says what is special: `<!-- check: types -->` (does not run), `<!-- check: goes on -->`
 // (a part of the file of the block before), `<!-- check: desk.ts -->` (its name). Needs the build.
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { root } from './bootstrap.mjs';
 import { EmptyProject } from './empty-project.mjs';
 
-const readmes = ['README.md', 'packages/core/README.md', 'packages/session-sqlite/README.md', 'docs/agents.md'];
+const readmes = globSync(['README.md', 'packages/*/README.md', 'docs/**/*.md'], { cwd: root })
+  .filter((path) => !path.startsWith('docs/spec/'))
+  .toSorted();
+const published = globSync('packages/*/package.json', { cwd: root })
+  .filter((path) => JSON.parse(readFileSync(join(root, path), 'utf8')).private !== true)
+  .map((path) => join(root, dirname(path)));
 
 /** The files of a README's code, and what each must print. */
 function filesOf(readme) {
@@ -24,10 +29,10 @@ function filesOf(readme) {
     else if (mark === 'goes on') last.code += code;
     else {
       const name = mark?.endsWith('.ts') ? mark : `block-${files.length + 1}.ts`;
-      // A folder for each README: what its programs keep is its own.
+      // A folder for each file: what its programs keep is its own.
       files.push({
         readme,
-        folder: dirname(readme),
+        folder: readme.replace(/(?:\/?README)?\.md$/, '') || '.',
         name,
         code,
         runs: mark !== 'types',
@@ -62,9 +67,9 @@ function check(project, file) {
 
 const project = new EmptyProject();
 try {
-  for (const name of ['core', 'session-sqlite']) {
-    project.install(join(root, 'packages', name));
-    project.linkNeeds(join(root, 'packages', name));
+  for (const folder of published) {
+    project.install(folder);
+    project.linkNeeds(folder);
   }
   project.link('zod', join(root, 'examples/support-desk'));
   project.link('@types/node', root);
