@@ -7,6 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 
 import { Agent, configureLogging, run } from '@agents/core';
+import { EncryptedSession } from '@agents/core/session';
 import { ScriptedModel } from '@agents/core/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
@@ -58,7 +59,23 @@ describe('a file that the Python SDK wrote', () => {
   });
 });
 
-/** `python3 -m venv .cache/python && .cache/python/bin/pip install openai-agents==0.24.0`, in the root of the repository. */
+describe('a file that the EncryptedSession of the Python SDK wrote', () => {
+  it.each([
+    ['raw-key', 'correct horse'],
+    ['Grüße-42', `${'A'.repeat(43)}=`],
+  ])('is read as Python reads it: %s [SESS#54, SESS-281, SESS-282, SESS-283, SESS-351]', async (id, encryptionKey) => {
+    const path = join(folder, `encrypted-${id}.db`);
+    copyFileSync(fixture('encrypted.db'), path);
+    await using inner = new SQLiteSession<object>(id, path);
+    const session = new EncryptedSession<object>(inner, { encryptionKey, ttlMs: null });
+    expect(await session.getItems()).toEqual(expected['all-kinds']);
+    const later = new EncryptedSession<object>(inner, { encryptionKey, now: () => Date.now() + 601_000 });
+    expect(await later.getItems()).toEqual([]);
+    expect(await session.popItem()).toEqual(expected['all-kinds']!.at(-1));
+  });
+});
+
+/** `python3 -m venv .cache/python && .cache/python/bin/pip install openai-agents==0.24.0 cryptography`, in the root of the repository. */
 const python = fileURLToPath(new URL('../../../.cache/python/bin/python', import.meta.url));
 if (!existsSync(python))
   console.warn('No Python SDK in .cache/python: the files that it wrote are tested, running it side by side is not.');
@@ -67,8 +84,10 @@ if (!existsSync(python))
 const script = `
 import asyncio, json, sys
 from agents import SQLiteSession
-async def do(path, session_id, action, argument=None):
-    session = SQLiteSession(session_id, path)
+from agents.extensions.memory import EncryptedSession
+async def do(path, session_id, action, argument=None, key=None):
+    plain = SQLiteSession(session_id, path)
+    session = plain if key is None else EncryptedSession(session_id, plain, key)
     try:
         if action == "add":
             await session.add_items(argument)
@@ -81,7 +100,7 @@ async def do(path, session_id, action, argument=None):
                 await session.add_items([{"role": "user", "content": f"{argument}/{batch}/{index}"} for index in range(3)])
         return await session.get_items()
     finally:
-        session.close()
+        plain.close()
 for line in sys.stdin:
     print(json.dumps(asyncio.run(do(*json.loads(line)))), flush=True)
 `;
@@ -116,6 +135,20 @@ describe.each(existsSync(python) ? [python] : [])('the Python SDK on the same fi
       expect(await inPython(path, 's', 'get')).toEqual([]);
     },
   );
+
+  it('reads and pops what our EncryptedSession wrote, and the other way round [SESS-281, SESS-283, SESS-352]', async () => {
+    const path = join(folder, 'live-encrypted.db');
+    const items = expected['all-kinds']!;
+    const key = 'correct horse';
+    await using inner = new SQLiteSession<object>('s', path);
+    const session = new EncryptedSession<object>(inner, { encryptionKey: key });
+    await session.addItems(items);
+    expect(await inPython(path, 's', 'get', null, key)).toEqual(items);
+    expect(await inPython(path, 's', 'pop', null, key)).toEqual(items.at(-1));
+    await inPython(path, 's', 'add', items.slice(-1), key);
+    expect(await session.getItems()).toEqual(items);
+    expect(await session.popItem()).toEqual(items.at(-1));
+  }, 60_000);
 
   it('writes beside us without a lost item or a split batch [SESS-187, 352]', { timeout: 120_000 }, async () => {
     const path = join(folder, 'beside.db');
