@@ -89,14 +89,14 @@ class Server {
  * @param server what the table of services.mjs says of it
  * @param program its path
  * @param options `args`: more arguments of it; `durable`: what it acknowledged outlives it, for tests of faults; `folder`, `port`:
- * where an earlier one left its data. A folder that was given is kept.
+ * where an earlier one left its data; `config`: a file of its settings. A folder that was given is kept.
  * @throws StepError with what it wrote, when it does not come up
  */
 export async function launch(name, server, program, options = {}) {
   const ownFolder = options.folder === undefined;
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), `agents-${name}-`));
   const port = options.port ?? (await freePort());
-  const place = { program, folder, port, durable: options.durable ?? false };
+  const place = { program, folder, port, durable: options.durable ?? false, config: options.config };
   try {
     await server.prepare?.(place);
     const command = [...server.command(place), ...(options.args ?? [])].map(String);

@@ -9,6 +9,8 @@ export interface ServerOptions {
   readonly args?: readonly (string | number)[];
   /** What it acknowledged outlives it. */
   readonly durable?: boolean;
+  /** A file of its settings, for servers that take one. */
+  readonly config?: string;
   /** Where an earlier one left its data; kept when it stops. Default: a new one that goes with it. */
   readonly folder?: string;
   readonly port?: number;

@@ -24,7 +24,7 @@ async function asUser(user, folder, command) {
 /**
  * `variable` holds what tests use (the path of a program, the address of a server), `programs` are names on PATH, or in one of
  * `folders`, of which the first found counts, `packages` are Debian's. A `server` says how it is started: all functions get
- * `{ program, folder, port, durable }`, the last for servers whose acknowledged writes have to outlive them; `prepare` makes
+ * `{ program, folder, port, durable, config }`: `durable` for servers whose acknowledged writes have to outlive them, `config` a file of its settings; `prepare` makes
  * what it needs in its folder (which may have it already), `stopSignal` (default `TERM`) is how it is asked to end.
  * `otherwise`: the program when none is found.
  */
@@ -41,8 +41,9 @@ const services = {
     programs: ['redis-server'],
     packages: ['redis-server'],
     server: {
-      command: ({ program, folder, port, durable }) => [
+      command: ({ program, config, folder, port, durable }) => [
         program,
+        ...(config === undefined ? [] : [config]),
         '--port',
         port,
         '--bind',

@@ -40,12 +40,14 @@ export async function readTail(
 ): Promise<Tail> {
   const fields = operations ? ['_ver', '_ops'] : ['_ver'];
   const first = count === undefined ? 0 : -Math.max(count, 1);
-  const answers = await client
-    .multi()
-    .hmget(keys.session, ...fields)
-    .llen(keys.messages)
-    .lrangeBuffer(keys.messages, first, -1)
-    .exec();
+  const answers = await sentAgain(() =>
+    client
+      .multi()
+      .hmget(keys.session, ...fields)
+      .llen(keys.messages)
+      .lrangeBuffer(keys.messages, first, -1)
+      .exec(),
+  );
   const [[ver, ops], length, elements] = answersOf(answers) as [[string | null, string?], number | string, Buffer[]];
   const from = Number(length) - elements.length;
   return {
@@ -53,6 +55,20 @@ export async function readTail(
     version: versionOf(ver, Number(length), elements.at(-1)),
     operations: ops ?? '',
   };
+}
+
+const ATTEMPTS = 3;
+
+/** A client that sends again what was not answered leaves out transactions of which it has a part of the answer. */
+async function sentAgain<R>(read: () => Promise<R>): Promise<R> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await read();
+    } catch (error) {
+      const torn = error instanceof Error && error.name === 'AbortError';
+      if (!torn || attempt === ATTEMPTS) throw error;
+    }
+  }
 }
 
 /** As in the scripts. */

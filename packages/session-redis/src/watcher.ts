@@ -14,6 +14,8 @@ const watchers = new WeakMap<Redis, Watcher>();
 export class Watcher {
   readonly #connection: Redis;
   #last: Promise<unknown> = Promise.resolve();
+  /** Why it could not connect; the driver's rejection says only that it did not. */
+  #problem: unknown;
 
   private constructor(client: Redis) {
     this.#connection = client.duplicate({
@@ -23,7 +25,9 @@ export class Watcher {
       enableAutoPipelining: false,
       commandTimeout: client.options.commandTimeout ?? TIMEOUT_MS,
     });
-    this.#connection.on('error', () => {});
+    this.#connection.on('error', (error: unknown) => {
+      this.#problem = error;
+    });
     // An idle one does not keep the process alive, and goes with the client.
     this.#connection.on('connect', () => void this.#connection.stream.unref());
     client.once('end', () => {
@@ -42,7 +46,7 @@ export class Watcher {
   exclusive<R>(work: (connection: Redis, isSame: () => boolean) => Promise<R>): Promise<R> {
     const result = this.#last.then(async () => {
       const connection = this.#connection;
-      if (connection.status !== 'ready') await connection.connect();
+      if (connection.status !== 'ready') await this.#connect();
       const { stream } = connection;
       const isSame = (): boolean => connection.status === 'ready' && connection.stream === stream;
       try {
@@ -55,5 +59,14 @@ export class Watcher {
     });
     this.#last = result.catch(() => undefined);
     return result;
+  }
+
+  async #connect(): Promise<void> {
+    this.#problem = undefined;
+    try {
+      await this.#connection.connect();
+    } catch (error) {
+      throw this.#problem ?? error;
+    }
   }
 }

@@ -5,5 +5,9 @@ export const noSkip = {
   },
 };
 
-/** A script, or the end of a transaction: what changes a session. */
-export const isWrite = (request: Buffer): boolean => /\r\n(?:eval|evalsha|exec)\r\n/i.test(request.toString('latin1'));
+/** What changes a session: a script, or a transaction that has more than reads. */
+export function isWrite(request: Buffer): boolean {
+  const text = request.toString('latin1');
+  if (/\r\n(?:eval|evalsha)\r\n/i.test(text)) return true;
+  return /\r\nexec\r\n/i.test(text) && /\r\n(?:hset|rpop|del)\r\n/i.test(text);
+}

@@ -3,3 +3,5 @@ export { CuttingProxy } from './proxy.ts';
 export type { Cut, CutOptions } from './proxy.ts';
 export { freePort, startServer } from './servers.mjs';
 export type { RunningServer, ServerOptions } from './servers.mjs';
+export { startProcess } from './process.ts';
+export type { ChildProgram } from './process.ts';
