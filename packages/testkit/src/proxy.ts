@@ -23,6 +23,10 @@ interface Armed extends CutOptions {
   readonly done: () => void;
 }
 
+interface Stopped extends CutOptions {
+  readonly act: (forward: () => void) => void;
+}
+
 /**
  * Stands between a client and a server on this machine and cuts connections where a test wants it. Knows no protocol.
  *
@@ -36,7 +40,7 @@ export class CuttingProxy {
   readonly #server: Server;
   readonly #target: number;
   readonly #links = new Set<Socket>();
-  readonly #waiting: Armed[] = [];
+  readonly #waiting: (Armed | Stopped)[] = [];
   #refusing = false;
   #silent = false;
 
@@ -65,7 +69,12 @@ export class CuttingProxy {
     return new Promise((done) => void this.#waiting.push({ ...options, cut, done }));
   }
 
-  /** Forgets cuts that no request has met. */
+  /** Stops the next request that matches until `act` forwards it, if it does; the connection lives on. */
+  stopNext(act: (forward: () => void) => void, options: CutOptions = {}): void {
+    this.#waiting.push({ ...options, act });
+  }
+
+  /** Forgets what no request has met. */
   disarm(): void {
     this.#waiting.length = 0;
   }
@@ -117,8 +126,14 @@ export class CuttingProxy {
         if (!this.#silent) server.write(chunk);
         return;
       }
-      [armed] = this.#waiting.splice(at, 1);
-      if (armed) cutRequest(armed, chunk, client, server);
+      const [met] = this.#waiting.splice(at, 1);
+      if (met === undefined) return;
+      if ('act' in met) {
+        met.act(() => void server.write(chunk));
+        return;
+      }
+      armed = met;
+      cutRequest(met, chunk, client, server);
     });
     server.on('data', (chunk: Buffer) => {
       if (armed === undefined) client.write(chunk);

@@ -1,0 +1,11 @@
+// The table of faults on a real server: `pnpm faults redis [rounds]`.
+import { faultTable } from '@agents/testkit';
+
+import { startSubject } from './subject.ts';
+
+const rounds = Number(process.argv[2] ?? 30);
+for (const scripting of ['lua', 'multi'] as const) {
+  const subject = await startSubject(scripting);
+  await faultTable(`Redis, ${scripting}`, subject, rounds);
+  await subject.stop();
+}
