@@ -15,7 +15,19 @@ export default defineConfig({
   dts: true,
   sourcemap: true,
   // The doc comments are in the declarations; what runs is read by machines, and its size counts at every import.
-  outputOptions: { comments: false, chunkFileNames: ({ moduleIds }) => `${layerOf(moduleIds)}-[hash].js` },
+  outputOptions: {
+    comments: false,
+    // What the root needs is three files and not a dozen: finding and linking each costs about half a millisecond. What `/tracing`
+    // and `/session` need of it are two of them, so that these load no more.
+    codeSplitting: {
+      groups: [
+        { name: 'tracing', test: /src\/tracing\/(?!batch|console|tree)[\w-]+\.ts$/, priority: 3 },
+        { name: 'session', test: /src\/sessions\/(?:contract|memory)\.ts$/, priority: 2 },
+        { name: 'root', test: /src\/index\.ts$/, priority: 1 },
+      ],
+    },
+    chunkFileNames: ({ moduleIds }) => `${layerOf(moduleIds)}-[hash].js`,
+  },
   fixedExtension: false,
   // The bundled declarations lose the references of their sources; AsyncDisposable needs this one.
   banner: { dts: '/// <reference lib="esnext.disposable" />' },
