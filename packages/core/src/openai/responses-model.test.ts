@@ -280,6 +280,35 @@ describe('OpenAIResponsesModel', () => {
     expect(close).toHaveBeenCalledTimes(1);
   });
 
+  it.each(['response.completed', 'response.failed', 'response.incomplete', 'error'])(
+    'passes on nothing behind %s, also of a service that goes on [MODEL-106]',
+    async (terminal) => {
+      const response = {
+        id: 'r',
+        status: terminal.replace('response.', ''),
+        output: [{ type: 'message', role: 'assistant', content: [] }],
+      };
+      const types = ['response.created', terminal, 'response.output_text.delta', 'response.completed'];
+      const create = async (): Promise<unknown> => ({
+        async *[Symbol.asyncIterator]() {
+          for (const [index, type] of types.entries()) yield { type, sequence_number: index, response };
+        },
+      });
+      const model = new OpenAIResponsesModel('m', {
+        client: { baseURL: 'https://x.test', responses: { create } } as never,
+      });
+      const events: ResponseStreamEvent[] = [];
+      const read = async (): Promise<unknown> => {
+        for await (const event of model.streamResponse(modelRequest())) events.push(event);
+        return undefined;
+      };
+      const error = await read().catch((thrown: unknown) => thrown);
+      expect(error instanceof ModelBehaviorError).toBe(terminal !== 'response.completed');
+      expect(events.map(({ type }) => type)).toEqual(['response.created', terminal]);
+      expect(events.at(-1)).toMatchObject({ response: { output: response.output } });
+    },
+  );
+
   it('passes on nothing more after an abort, also of a client that goes on [MODEL-121]', async () => {
     let number = 0;
     const next = async (): Promise<unknown> => ({

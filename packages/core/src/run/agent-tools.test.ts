@@ -268,6 +268,25 @@ bothForms((runForm, form) => {
       expect(seen[0]?.finalOutput).toEqual({ n: 4 });
     });
 
+    it('tells of the call as the model wrote it, not as it was read; parameters of its own are in the context [RUN-1209]', async () => {
+      const texts = ['{ "n" : 1.0, "more": true }', '{"n":2}'];
+      const outer = model(...texts.map((json, index) => toolCall('expert', json, { callId: `c${index}` })), 'done');
+      const seen: unknown[] = [];
+      const expert = new Agent({ name: 'Expert', model: model('a', 'b') }).asTool({
+        toolName: 'expert',
+        parameters: z.object({ n: z.int() }),
+        customOutputExtractor: ({ agentToolInvocation: invocation, context }) => {
+          seen.push([Object.isFrozen(invocation), invocation.toolCallId, invocation.toolArguments, context.toolInput]);
+          return '';
+        },
+      });
+      await runForm(new Agent({ name: 'Desk', model: outer, tools: [expert] }), 'hi');
+      expect(seen).toEqual([
+        [true, 'c0', texts[0], { n: 1 }],
+        [true, 'c1', texts[1], { n: 2 }],
+      ]);
+    });
+
     it('gives the newest text of its items when its answer is empty, unless a guardrail judged that [TOOL-AC95, AT10]', async () => {
       const script = (): ScriptedModel => model(toolCall('t', {}, { callId: 't' }), text(''));
       const outer = model(ask(), 'done');

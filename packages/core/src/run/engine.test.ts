@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import * as z from 'zod';
-import { Agent, configureLogging, run, runStreamed, RunState, tool } from '../index.ts';
+import { Agent, configureLogging, run, Runner, runStreamed, RunState, tool } from '../index.ts';
 import type { LogRecord, ModelRequest, RunOptions, RunResult } from '../index.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { bothForms } from '../testing/forms.ts';
@@ -17,6 +17,14 @@ const approved = (result: Pick<RunResult, 'toState'>): RunState => {
   for (const item of state.interruptions) state.approve(item);
   return state;
 };
+
+function gate(): { readonly opened: Promise<void>; readonly open: () => void } {
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open: () => open() };
+}
 
 describe('the one loop', () => {
   it('serves both forms: with all there is in a run they differ in nothing but events [RUN-001, RUN-002, RUN-003]', async () => {
@@ -278,4 +286,66 @@ it('runs of one agent, context, session callback and options at once keep what i
     ]);
   });
   expect(new Set(results.map((result) => result.context)).size).toBe(5);
+});
+
+bothForms((runForm, form) => {
+  it(`a run that comes and goes while another one is within a tool has nothing of it, and leaves it nothing (${form}) [RUN-005, RUN#80]`, async () => {
+    const [entered, leave] = [gate(), gate()];
+    const agent = new Agent({
+      name: 'A',
+      modelSettings: { toolChoice: 'required' },
+      tools: [
+        tool({
+          name: 'pay',
+          parameters: z.object({ who: z.string() }),
+          needsApproval: true,
+          execute: async ({ who }) => {
+            if (who === 'first') {
+              entered.open();
+              await leave.opened;
+            }
+            return `${who} paid`;
+          },
+        }),
+      ],
+    });
+    const script = (who: string): ScriptedModel =>
+      new ScriptedModel(
+        [toolCall('pay', { who }, { callId: 'same' }), toolCall('pay', { who }, { callId: 'next' }), who],
+        {
+          usage: { inputTokens: who.length, totalTokens: who.length },
+        },
+      );
+    const models = { first: script('first'), second: script('second') };
+    const told: string[] = [];
+    const runner = new Runner({
+      context: { shared: true },
+      hooks: { onLlmEnd: (ctx) => void told.push(`${ctx.usage.inputTokens}`) },
+    });
+    const first = runner.run(agent, 'one', {
+      model: models.first,
+      onApproval: () => ({ type: 'approve', always: true }),
+    });
+    await entered.opened;
+
+    const options = { model: models.second, context: { shared: true } };
+    const paused = await runForm(agent, 'two', options);
+    expect(paused.interruptions.map(({ callId }) => callId)).toEqual(['same']);
+    expect([paused.input, kindsOf(paused.toInputList()), paused.toState().getDecisions()]).toEqual(['two', 'u fc', []]);
+    const state = paused.toState();
+    for (const item of state.interruptions) state.approve(item);
+    const again = await runForm(agent, state, options);
+    expect(again.interruptions.map(({ callId }) => callId)).toEqual(['next']);
+    const second = await runForm(agent, approved(again), options);
+
+    leave.open();
+    const results = [await first, second];
+    expect(results.map(({ finalOutput }) => finalOutput)).toEqual(['first', 'second']);
+    expect(results.map(({ context }) => context.usage.inputTokens)).toEqual([15, 18]);
+    expect(told).toEqual(['5', '10', '15']);
+    for (const { calls } of Object.values(models)) {
+      expect(calls.map(({ request }) => request.modelSettings.toolChoice)).toEqual(['required', undefined, undefined]);
+      expect(calls.map(({ request }) => kindsOf(request.input))).toEqual(['u', 'u fc fco', 'u fc fco fc fco']);
+    }
+  });
 });

@@ -105,6 +105,22 @@ trace Agent workflow
         generation scripted`);
     });
 
+    test.each([{}, { traceTaskAndTurnSpans: false }])(
+      'a stretch is over before the next one begins, not with the run (%o) [TRACE-N7]',
+      async (options) => {
+        const log: string[] = [];
+        const told = (what: string) => (span: Span) => {
+          if (span.type === 'agent') log.push(`${what} ${span.spanData.name}`);
+        };
+        setTraceProcessors([{ onSpanStart: told('start'), onSpanEnd: told('end') }]);
+        const { a, b } = desk([toolCall('lookup'), toB(), toolCall('transfer_to_a'), 'done']);
+        b.handoffs.push(a);
+        await runForm(a, 'Hi', { ...options, hooks: { onRunEnd: () => void log.push('run end') } });
+        const stretches = ['A', 'B'].flatMap((name) => [`start ${name}`, `end ${name}`]);
+        expect(log).toEqual([...stretches, 'start A', 'run end', 'end A']);
+      },
+    );
+
     test('without spans of task and turns [TRACE-N6] [TRACE-T48]', async () => {
       expect(await play([toB(), 'done'], {}, { traceTaskAndTurnSpans: false })).toBe(`
 trace Agent workflow

@@ -237,7 +237,7 @@ bothForms((runForm, form) => {
       };
       const agent = new Agent({
         name: 'A',
-        model: new ScriptedModel([toolCall('gated', { id: 1 }, { callId: 'c1' }), 'done']),
+        model: new ScriptedModel([toolCall('gated', '{ "id": 1.0 }', { callId: 'c1' }), 'done']),
         tools: [
           tool({
             name: 'gated',
@@ -258,11 +258,11 @@ bothForms((runForm, form) => {
       expect(log).toEqual([
         'policy',
         'decision',
-        ['start', 'c1', '{"id":1}'],
-        ['own start', 'c1', '{"id":1}'],
+        ['start', 'c1', '{ "id": 1.0 }'],
+        ['own start', 'c1', '{ "id": 1.0 }'],
         'body',
-        ['end', 'c1', '{"id":1}', true],
-        ['own end', 'c1', '{"id":1}', true],
+        ['end', 'c1', '{ "id": 1.0 }', true],
+        ['own end', 'c1', '{ "id": 1.0 }', true],
       ]);
       expect(new Set(contexts).size).toBe(1);
     });

@@ -19,6 +19,22 @@ class DatingSession extends PlainSession {
   };
 }
 
+/** The same by its item policy: what the run stores has the store's members already. */
+class StampingSession extends PlainSession {
+  readonly written: string[] = [];
+  prepareItemsForPersistence = (items: readonly AgentInputItem[]): AgentInputItem[] =>
+    items.map((item, index) => ({ ...item, stored_at: this.items.length + index }) as never);
+  normalizeForComparison = (item: AgentInputItem): AgentInputItem => {
+    const { stored_at: _, ...plain } = item as AgentInputItem & { stored_at?: number };
+    return plain;
+  };
+  override addItems = async (items: readonly AgentInputItem[]): Promise<void> => {
+    this.written.push(kindsOf(items));
+    if (this.faults.shift() !== undefined) throw this.error;
+    this.items.push(...items);
+  };
+}
+
 const desk = (): { agent: Agent; model: ScriptedModel } => {
   const model = new ScriptedModel([
     toolCall('t', {}, { callId: 'a' }),
@@ -32,20 +48,40 @@ const desk = (): { agent: Agent; model: ScriptedModel } => {
 
 bothForms((runForm, form) => {
   describe(`a session that changes what it stores (${form})`, () => {
-    it('gets each item once: what was written is counted, not what it gives back [RUN-1607, RUN-1603]', async () => {
-      const { agent, model } = desk();
-      const session = new DatingSession();
-      const paused = await runForm(agent, 'go', { session });
-      let state: RunState = paused.toState();
-      expect(state.toJSON()['current_turn_persisted_item_count']).toBe(1);
-      state = await RunState.fromString(agent, state.toString());
-      for (const item of state.interruptions) state.approve(item);
-      await runForm(agent, state, { session });
-      await runForm(agent, 'and?', { session });
-      expect(session.written).toEqual(['u', 'fc fco', 'fc', 'fco', 'm', 'u', 'm']);
-      expect(session.kinds).toBe('u fc fco fc fco m u m');
-      expect(kindsOf(model.calls[3]?.request.input ?? [])).toBe('u fc fco fc fco m u');
+    it.each([
+      ['itself', DatingSession],
+      ['by its item policy', StampingSession],
+    ])(
+      '(%s) gets each item once: what was written is counted, not what it gives back [RUN-1607, RUN-1603]',
+      async (_, Store) => {
+        const { agent, model } = desk();
+        const session = new Store();
+        const paused = await runForm(agent, 'go', { session });
+        let state: RunState = paused.toState();
+        expect(state.toJSON()['current_turn_persisted_item_count']).toBe(1);
+        state = await RunState.fromString(agent, state.toString());
+        for (const item of state.interruptions) state.approve(item);
+        await runForm(agent, state, { session });
+        await runForm(agent, 'and?', { session });
+        expect(session.written).toEqual(['u', 'fc fco', 'fc', 'fco', 'm', 'u', 'm']);
+        expect(session.kinds).toBe('u fc fco fc fco m u m');
+        expect(kindsOf(model.calls[3]?.request.input ?? [])).toBe('u fc fco fc fco m u');
+      },
+    );
+  });
+
+  it(`what a session with an item policy is owed counts by what the run wrote (${form}) [RUN-1607]`, async () => {
+    const { agent } = desk();
+    const session = new StampingSession();
+    session.faults.push(undefined, 'before');
+    const state = getRunErrorState(await rejection(runForm(agent, 'go', { session })));
+    expect(state?.toJSON()).toMatchObject({
+      current_turn_persisted_item_count: 0,
+      pending_session_write: { persisted_count: 2 },
     });
+    const paused = await runForm(agent, await RunState.fromString(agent, String(state)), { session });
+    expect(paused.interruptions).toHaveLength(1);
+    expect([session.kinds, session.written]).toEqual(['u fc fco fc', ['u', 'fc fco', 'fc fco', 'fc']]);
   });
 
   describe(`the keys of a state for what a session is owed (${form})`, () => {

@@ -187,6 +187,62 @@ bothForms((runForm, form) => {
     });
   });
 
+  it(`every span is over before the one around it, and before what comes after it: nothing is left to the end of the run (${form}) [TRACE-N7]`, async () => {
+    const open: Span[] = [];
+    const starts: string[] = [];
+    const wrong: string[] = [];
+    const nameOf = ({ type, spanData }: Span): string =>
+      'name' in spanData ? `${type} ${spanData.name}` : 'turn' in spanData ? `turn ${spanData.turn}` : type;
+    setTraceProcessors([
+      {
+        onSpanStart: (span) => {
+          starts.push(nameOf(span));
+          // Side by side are only guardrails with a model, and calls of one turn.
+          const around = new Set<unknown>();
+          for (let at: unknown = span.parent; at !== undefined; at = (at as Span).parent) around.add(at);
+          const beside = ['function', 'guardrail'].includes(span.type) ? ['function'] : ['guardrail'];
+          for (const other of open)
+            if (!around.has(other) && !(other.parent === span.parent && beside.includes(other.type)))
+              wrong.push(`${nameOf(span)} began within ${nameOf(other)}`);
+          open.push(span);
+        },
+        onSpanEnd: (span) => {
+          open.splice(open.indexOf(span), 1);
+          for (const other of open) if (other.parent === span) wrong.push(`${nameOf(other)} outlived ${nameOf(span)}`);
+        },
+      },
+    ]);
+    const passes = (name: string) => ({ name, execute: () => ({ tripwireTriggered: false, outputInfo: undefined }) });
+    const b = desk([toolCall('t', {}), 'done'], effectTool('t', [])).clone({
+      name: 'B',
+      outputGuardrails: [passes('out')],
+    });
+    const expert = desk([toolCall('t', {}), 'inner'], effectTool('t', [])).clone({ name: 'Expert' });
+    const a = new Agent({
+      name: 'A',
+      model: scripted(
+        [toolCall('t', { id: '1' }), toolCall('t', { id: '2' })],
+        toolCall('expert', { input: 'q' }),
+        toolCall('nobody'),
+        toolCall('transfer_to_b'),
+      ),
+      tools: [effectTool('t', []), expert.asTool()],
+      handoffs: [b],
+      inputGuardrails: [passes('in'), { ...passes('first'), runInParallel: false }],
+    });
+    const result = await runForm(a, 'go', { toolNotFoundBehavior: 'return_error_to_model' });
+    expect(result.finalOutput).toBe('done');
+    expect(wrong).toEqual([]);
+    expect(open).toEqual([]);
+    const counted = ['agent A', 'agent B', 'agent Expert', 'turn 1', 'function t', 'function expert', 'handoff'];
+    expect(counted.map((name) => starts.filter((start) => start === name).length)).toEqual([1, 1, 1, 2, 4, 1, 1]);
+    expect(starts.filter((start) => start.startsWith('guardrail')).toSorted()).toEqual([
+      'guardrail first',
+      'guardrail in',
+      'guardrail out',
+    ]);
+  });
+
   it(`spans have facts for processors, which are in no record (${form}) [TRACE-D-13]`, async () => {
     const agent = desk(
       [toolCall('refund', { id: '7' }, { callId: 'r1' }), 'done'],

@@ -64,6 +64,8 @@ describe('what an item says', () => {
 
   test('arguments as text, and ids', () => {
     expect(item({ type: 'custom_tool_call', call_id: 'c', name: 'sql', input: 'select 1' }).arguments).toBe('select 1');
+    // As the model wrote them: a person decides on these very words.
+    expect(item({ ...call, arguments: '{ "id" : 7.0 }' }).arguments).toBe('{ "id" : 7.0 }');
     expect(item({ type: 'x', params: { a: 1 } }).arguments).toBe('{"a":1}');
     expect(item({ type: 'shell_call', action: { commands: ['ls'] } }).arguments).toBe('{"commands":["ls"]}');
     expect(item({ type: 'apply_patch_call', operation: { path: 'a' } }).arguments).toBe('{"path":"a"}');

@@ -1,5 +1,6 @@
+import { Server } from 'node:net';
 import OpenAI, { APIError, APIUserAbortError, BadRequestError, InternalServerError } from 'openai';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { ResponseStreamEvent } from '../items/wire.ts';
 import { toolCall } from './builders.ts';
 import { FakeOpenAI } from './fake-openai.ts';
@@ -58,6 +59,41 @@ describe('FakeOpenAI', () => {
       { body: { stream: true } },
     ]);
     fake.assertDone();
+  });
+
+  it('answers the same steps with the same bytes, at the times of its clock [MODEL-1201]', async () => {
+    const answers = async (): Promise<string[]> => {
+      const fake = new FakeOpenAI({
+        steps: ['One two three.', [toolCall('a', { x: 1 })], 'Four five six.'],
+        clock: { now: () => 7_000, monotonic: () => 0 },
+      });
+      const tools = [{ type: 'function', name: 'a', parameters: {}, strict: false }];
+      const headers = { authorization: 'Bearer k', 'content-type': 'application/json' };
+      const url = 'https://fake.invalid/v1';
+      const texts = [await (await fake.fetch(`${url}/models`, { headers })).text()];
+      for (const stream of [false, true, true]) {
+        const sent = { method: 'POST', headers, body: JSON.stringify({ ...body, tools, stream }) };
+        texts.push(await (await fake.fetch(`${url}/responses`, sent)).text());
+      }
+      return texts;
+    };
+    const first = await answers();
+    expect(await answers()).toEqual(first);
+    for (const answer of first) {
+      const times = [...answer.matchAll(/"created(?:_at)?":(\d+)/gu)].map(([, time]) => time);
+      expect(new Set(times)).toEqual(new Set(['7']));
+    }
+  });
+
+  it('listens where only programs of this machine can ask [MODEL-1201]', async () => {
+    const listening = vi.spyOn(Server.prototype, 'listen');
+    try {
+      await using server = await new FakeOpenAI().listen();
+      const address = (listening.mock.contexts[0] as Server).address();
+      expect(address).toMatchObject({ address: '127.0.0.1', port: Number(new URL(server.baseURL).port) });
+    } finally {
+      listening.mockRestore();
+    }
   });
 
   it('works as a server of this machine, for any HTTP client', async () => {

@@ -101,15 +101,29 @@ describe('ScriptedModel', () => {
   it('records detached snapshots, with tools as they are [MODEL-1104]', async () => {
     const model = new ScriptedModel(['a', 'b', 'c']);
     const tools = [{ name: 'x' }] as never;
-    const input = [{ role: 'user' as const, content: 'before' }];
-    await model.getResponse(modelRequest({ input, tools, modelSettings: { metadata: { a: '1' } } }));
-    input[0] = { role: 'user', content: 'after' };
-    expect(model.calls[0]).toMatchObject({
-      index: 0,
-      stream: false,
-      request: { input: [{ content: 'before' }], modelSettings: { metadata: { a: '1' } } },
-    });
-    expect(model.calls[0]?.request.tools).toBe(tools);
+    const handoffs = [{ toolName: 'y' }] as never;
+    const outputSchema = { name: 'o', schema: {}, strict: true };
+    const content = [{ type: 'input_text' as const, text: 'before' }];
+    const input: AgentInputItem[] = [{ role: 'user', content }];
+    const modelSettings = { temperature: 1, metadata: { a: '1' } };
+    const variables: Record<string, string> = { name: 'Ada' };
+    const prompt = { id: 'p', variables };
+    await model.getResponse(modelRequest({ input, tools, handoffs, outputSchema, modelSettings, prompt }));
+    input.push({ role: 'user', content: 'after' });
+    content[0] = { type: 'input_text', text: 'after' };
+    Object.assign(modelSettings, { temperature: 0 });
+    modelSettings.metadata.a = '2';
+    variables['name'] = 'Eve';
+    expect(model.calls[0]).toMatchObject({ index: 0, stream: false });
+    const { request } = model.calls[0] ?? {};
+    expect(request?.input).toEqual([{ role: 'user', content: [{ type: 'input_text', text: 'before' }] }]);
+    expect(request?.modelSettings).toEqual({ temperature: 1, metadata: { a: '1' } });
+    expect(request?.prompt).toEqual({ id: 'p', variables: { name: 'Ada' } });
+    expect(
+      [request?.tools, request?.handoffs, request?.outputSchema].map(
+        (kept, index) => kept === [tools, handoffs, outputSchema][index],
+      ),
+    ).toEqual([true, true, true]);
     await expect(
       model.getResponse(modelRequest({ input: [{ role: 'user', content: () => 1 }] as never })),
     ).rejects.toThrow('input[0].content');
