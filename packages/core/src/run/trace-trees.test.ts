@@ -278,10 +278,12 @@ describe('what is exported', () => {
 
   bothForms((runForm, form) => {
     it(`of a run with a tool, word for word (${form}) [TRACE-S1, M5, M10]`, async () => {
+      // As the model wrote it, in both spans.
+      const asked = '{ "id" : "7" }';
       const agent = new Agent({
         name: 'Triage',
         instructions: 'Help.',
-        model: scripted(lookup(), 'It is paid.'),
+        model: scripted(toolCall('lookup', asked, { callId: 'call_1' }), 'It is paid.'),
         tools: [tools.free()],
       });
       await runForm(agent, 'Where is order 7?', {
@@ -346,14 +348,14 @@ describe('what is exported', () => {
             { role: 'system', content: 'Help.' },
             { role: 'user', content: 'Where is order 7?' },
           ],
-          output: [{ type: 'function_call', call_id: 'call_1', name: 'lookup', arguments: '{"id":"7"}' }],
+          output: [{ type: 'function_call', call_id: 'call_1', name: 'lookup', arguments: asked }],
           model: 'scripted',
           usage: used,
         }),
         span('span_5', 'span_3', {
           type: 'function',
           name: 'lookup',
-          input: '{"id":"7"}',
+          input: asked,
           output: 'paid',
           mcp_data: null,
         }),

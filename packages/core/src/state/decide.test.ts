@@ -121,7 +121,9 @@ describe('a decision', () => {
   });
 
   test('leaves a line in the audit trail, of either kind [STATE-545]', () => {
-    const item = waiting(call('c1'), desk, { namespace: 'crm', createdAt: 't' });
+    // As the model wrote it: what was decided on is told word by word.
+    const asked = '{ "id" : 7.0 }';
+    const item = waiting(call('c1', asked), desk, { namespace: 'crm', createdAt: 't' });
     const record = pausedOn(item);
     const at = Date.UTC(2026, 0, 5, 10, 3, 11);
     applyDecision(record, item, { type: 'approve', by: 'ana', note: 'fits', always: true }, () => at);
@@ -136,7 +138,7 @@ describe('a decision', () => {
         by: 'ana',
         note: 'fits',
         at: '2026-01-05T10:03:11.000Z',
-        arguments: '{"id":7}',
+        arguments: asked,
         originalArguments: undefined,
       },
       {
@@ -148,7 +150,7 @@ describe('a decision', () => {
         by: undefined,
         note: undefined,
         at: '2026-01-05T10:03:12.000Z',
-        arguments: '{"id":7}',
+        arguments: asked,
         originalArguments: undefined,
       },
     ]);
