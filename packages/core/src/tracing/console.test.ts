@@ -89,7 +89,8 @@ it('prints each trace as a tree with times, tokens and errors [TRACE-B15, T73]',
       └─ turn 1 · 1.42 s · 80 in, 12 out
          ├─ generation gpt-5 · 412 ms · 80 in, 12 out
          ├─ function lookup_order · 2.3 ms · ✗ Error running tool (non-fatal): secret failure
-         └─ function refund · 1.00 s · waits for approval`,
+         └─ function refund · 1.00 s · waits for approval
+tokens: 92 (80 in, 12 out) · slowest step: function refund (1.00 s) · failed: function lookup_order`,
   ]);
 });
 
@@ -196,7 +197,7 @@ it('lets no name or error text break the tree or the terminal', () => {
   withTrace('a\nb', () =>
     withSpan({ type: 'custom', name: 'c\r\u001b[31md' }, (span) => span.setError({ message: 'e\nf' })),
   );
-  expect(lines).toEqual(['trace a b · 0.0 ms · trace_1\n└─ custom c [31md · 0.0 ms · ✗ e f']);
+  expect(lines).toEqual(['trace a b · 0.0 ms · trace_1\n└─ custom c [31md · 0.0 ms · ✗ e f\nfailed: custom c [31md']);
 });
 
 it('writes to the console by default, and survives an output that is closed [TRACE-P18]', () => {

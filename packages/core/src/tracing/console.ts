@@ -10,6 +10,8 @@ import type { Span, Trace, TraceProcessor } from './types.ts';
 
 /** Spans kept for trees that are not finished. Past it the oldest tree is printed as it is. */
 const MAX_SPANS = 10_000;
+/** Characters of a line where no terminal says otherwise. */
+const WIDTH = 100;
 
 /** What a tree is made of while it grows. */
 interface Growing {
@@ -19,7 +21,8 @@ interface Growing {
 }
 
 /**
- * Prints each finished trace as a tree with times, tokens and errors; `json`: one wire record a line. A resumed run is a
+ * Prints each finished trace as a tree with times, tokens and errors, and below it the tokens of all, the slowest step and
+ * what failed; `json`: one wire record a line. A resumed run is a
  * tree of its own, marked `(continued)`. Prompts, arguments, outputs and error texts show only where the log policy
  * (`configureLogging`) allows both kinds of data.
  *
@@ -30,6 +33,7 @@ interface Growing {
 export class ConsoleTraceProcessor implements TraceProcessor {
   readonly #json: boolean;
   readonly #log: (text: string) => void;
+  readonly #toConsole: boolean;
   readonly #colours: boolean;
   /** By identity: parallel segments of one trace are trees of their own. */
   readonly #growing = new Map<Trace, Growing>();
@@ -46,7 +50,8 @@ export class ConsoleTraceProcessor implements TraceProcessor {
     checkOptions(options, { format: kinds.oneOf('tree', 'json'), log: kinds.function }, 'ConsoleTraceProcessor');
     this.#json = options.format === 'json';
     this.#log = options.log ?? printLine;
-    this.#colours = options.log === undefined && isTerminal();
+    this.#toConsole = options.log === undefined;
+    this.#colours = this.#toConsole && isTerminal();
   }
 
   onTraceStart(trace: Trace): void {
@@ -99,9 +104,17 @@ export class ConsoleTraceProcessor implements TraceProcessor {
     this.#print(() => {
       const continued = !growing.started || this.#resumed.has(trace);
       return treesOf([trace], growing.spans)
-        .map((tree) => renderTree(tree, { continued, data: mayLogData(), colours: this.#colours }))
+        .map((tree) =>
+          renderTree(tree, { continued, data: mayLogData(), colours: this.#colours, width: this.#width() }),
+        )
         .join('\n');
     });
+  }
+
+  /** Of the terminal at this moment, which may be resized. */
+  #width(): number {
+    const columns: unknown = this.#toConsole ? globalThis.process?.stdout?.columns : undefined;
+    return typeof columns === 'number' && columns > 0 ? columns : WIDTH;
   }
 
   #print(text: () => string | undefined): void {
