@@ -3,13 +3,14 @@ import type { Cluster, Redis } from 'ioredis';
 import type { Reply } from './connection.ts';
 import type { SessionKeys } from './keys.ts';
 import { entryHead } from './operations.ts';
-import { clearScript, popScript, writeScript } from './scripts.ts';
+import { clearScript, metadataScript, popScript, writeScript } from './scripts.ts';
 
 export interface WriteRequest {
   readonly operationId: string;
   readonly digest: string;
   readonly sessionId: string;
-  readonly ttlMs: number | undefined;
+  /** `keep`: upkeep, which changes neither the time of the update nor the end. */
+  readonly ttlMs: number | 'keep' | undefined;
   /** The version that the history must have. */
   readonly ifVersion: string | undefined;
   /** `suffix`: removes `expected`; `replace`: everything. */
@@ -26,7 +27,15 @@ export interface PopRequest {
   readonly expected: Buffer;
 }
 
-/** What became of a change: only after `done` something is different. */
+export interface MetadataRequest {
+  readonly sessionId: string;
+  /** The field `_meta` as it must be, and as it is to be; empty: none. */
+  readonly before: string;
+  readonly after: string;
+  readonly ttlMs: number | undefined;
+}
+
+/** What became of a change: only after `done` and `removed` something is different. */
 export type Outcome =
   | { readonly what: 'done'; readonly version: string }
   /** The operation was carried out before. */
@@ -34,13 +43,18 @@ export type Outcome =
   /** The list does not end as expected. */
   | { readonly what: 'changed' }
   | { readonly what: 'conflict'; readonly version: string }
+  | { readonly what: 'removed'; readonly existed: boolean; readonly items: number }
+  /** Not removed, for it was updated since. */
+  | { readonly what: 'kept' }
   | { readonly what: 'type'; readonly expected: string; readonly actual: string };
 
-/** The three changes of a session, each atomic, and the first two harmless when they are sent twice. */
+/** The changes of a session, each atomic, and the first two harmless when they are sent twice. */
 export interface Changes {
   write(client: Redis | Cluster, keys: SessionKeys, request: WriteRequest): Promise<Outcome>;
   pop(client: Redis | Cluster, keys: SessionKeys, request: PopRequest): Promise<Outcome>;
-  clear(client: Redis | Cluster, keys: SessionKeys): Promise<Outcome>;
+  /** @param idleSince milliseconds since 1970: only what was not updated since then */
+  clear(client: Redis | Cluster, keys: SessionKeys, idleSince?: number): Promise<Outcome>;
+  setMetadata(client: Redis | Cluster, keys: SessionKeys, request: MetadataRequest): Promise<Outcome>;
 }
 
 const listOf = ({ session, messages, counter }: SessionKeys): string[] => [session, messages, counter];
@@ -54,8 +68,12 @@ export const scriptedChanges: Changes = {
   async pop(client, keys, { operationId, sessionId, expected }) {
     return outcomeOf(await popScript.run(client, listOf(keys), [entryHead(operationId), sessionId, expected]));
   },
-  async clear(client, keys) {
-    return outcomeOf(await clearScript.run(client, listOf(keys), []));
+  async clear(client, keys, idleSince) {
+    return outcomeOf(await clearScript.run(client, listOf(keys), [String(idleSince ?? '')]));
+  },
+  async setMetadata(client, keys, { sessionId, before, after, ttlMs }) {
+    const args = [before, after, sessionId, String(ttlMs ?? '')];
+    return outcomeOf(await metadataScript.run(client, listOf(keys), args));
   },
 };
 
@@ -68,6 +86,10 @@ function outcomeOf(reply: Reply): Outcome {
       return { what, digest: first, version: second };
     case 'conflict':
       return { what, version: first };
+    case 'removed':
+      return { what, existed: first === '1', items: Number(second) };
+    case 'kept':
+      return { what };
     case 'type':
       return { what, expected: first, actual: second };
     default:

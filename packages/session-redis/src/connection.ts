@@ -41,6 +41,11 @@ export function connect(target: Config['target']): Connection {
     : new OwnConnection(target.url, target.redisOptions);
 }
 
+/** The same connection for those who do not close it. */
+export function shared(connection: Connection): Connection {
+  return { use: (work) => connection.use(work) };
+}
+
 /**
  * Made from an address, at the first command. A broken connection is not mended in the background: what was under way fails
  * at once, and the next command connects again. So nothing keeps the process alive between the calls.

@@ -21,6 +21,8 @@ export interface RedisHistorySetup {
   readonly connection: Connection;
   readonly changes: Changes;
   readonly ttlMs: number | undefined;
+  /** After a write that is stored, whatever becomes of it. */
+  readonly written?: ((sessionId: string) => Promise<void>) | undefined;
 }
 
 /** Which elements at the end a change removes, and which of these are put back: corrupt ones in between. */
@@ -62,7 +64,7 @@ export class RedisHistory implements HistoryBackend {
       if (record === undefined) return undefined;
       const request = { operationId: newOperationId(), sessionId: this.#sessionId, expected: record.raw };
       const outcome = await connection.use((client) => changes.pop(client, keys, request));
-      if (outcome.what === 'type') throw this.#wrongType(outcome);
+      if (outcome.what === 'type') throw wrongType(outcome, this.#sessionId);
       if (outcome.what !== 'changed') return record;
     }
   }
@@ -70,7 +72,7 @@ export class RedisHistory implements HistoryBackend {
   async clear(): Promise<void> {
     const { connection, changes, keys } = this.#setup;
     const outcome = await connection.use((client) => changes.clear(client, keys));
-    if (outcome.what === 'type') throw this.#wrongType(outcome);
+    if (outcome.what === 'type') throw wrongType(outcome, this.#sessionId);
   }
 
   async ping(): Promise<void> {
@@ -93,23 +95,26 @@ export class RedisHistory implements HistoryBackend {
       }
       suffix = found;
     }
-    const { connection, changes, keys, ttlMs } = this.#setup;
+    const { connection, changes, keys, ttlMs, written } = this.#setup;
     const request: WriteRequest = {
       // Every change has an id: clients send again what was not answered.
       operationId: operation?.id ?? newOperationId(),
       digest: shortDigest(operation?.digest),
       sessionId: this.#sessionId,
-      ttlMs,
+      ttlMs: change.upkeep === true ? 'keep' : ttlMs,
       ifVersion,
       mode: change.type === 'replace' ? 'replace' : suffix ? 'suffix' : 'append',
       expected: suffix?.expected ?? [],
       push: [...(suffix?.kept ?? []), ...change.texts],
     };
     const outcome = await connection.use((client) => changes.write(client, keys, request));
-    if (outcome.what === 'done') return outcome.version;
+    if (outcome.what === 'done') {
+      if (change.upkeep !== true) await written?.(this.#sessionId);
+      return outcome.version;
+    }
     if (outcome.what === 'known') return versionOfKnown(outcome, operation?.digest);
     if (outcome.what === 'conflict') throw versionConflict(this.#sessionId, ifVersion ?? '', outcome.version);
-    if (outcome.what === 'type') throw this.#wrongType(outcome);
+    if (outcome.what === 'type') throw wrongType(outcome, this.#sessionId);
     return undefined;
   }
 
@@ -134,13 +139,16 @@ export class RedisHistory implements HistoryBackend {
     const { connection, keys } = this.#setup;
     return await connection.use((client) => readTail(client, keys, count, options));
   }
+}
 
-  #wrongType({ expected, actual }: Extract<Outcome, { what: 'type' }>): SessionSchemaError {
-    return new SessionSchemaError(
-      `A key of this session holds a ${actual} where a ${expected} is needed; nothing was changed. Another program uses this name: choose another keyPrefix or session id.`,
-      { sessionId: this.#sessionId },
-    );
-  }
+export function wrongType(
+  { expected, actual }: Extract<Outcome, { what: 'type' }>,
+  sessionId: string,
+): SessionSchemaError {
+  return new SessionSchemaError(
+    `A key of this session holds a ${actual} where a ${expected} is needed; nothing was changed. Another program uses this name: choose another keyPrefix or session id.`,
+    { sessionId },
+  );
 }
 
 function versionOfKnown(known: KnownOperation, digest: string | undefined): string {

@@ -3,7 +3,10 @@ import { checkOptions, kinds, sessionOptionChecks } from '@agents/core/session';
 import type { Check, SessionOptions } from '@agents/core/session';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 
+import { scriptedChanges } from './changes.ts';
+import type { Changes } from './changes.ts';
 import type { KeyNaming } from './keys.ts';
+import { watchedChanges } from './watched.ts';
 
 /** A client is shared and never closed here; a connection made from a `url` belongs to the object. */
 export type RedisConnection =
@@ -33,7 +36,7 @@ export interface Config {
   readonly session: SessionOptions;
 }
 
-export const optionChecks: Readonly<Record<string, Check>> = {
+const optionChecks: Readonly<Record<string, Check>> = {
   ...sessionOptionChecks,
   client: kinds.any,
   url: kinds.any,
@@ -62,6 +65,22 @@ export function readOptions(options: RedisConnection & RedisSessionOptions, wher
   const clientPrefix = ('client' in target ? target.client.options.keyPrefix : redisOptions?.keyPrefix) ?? '';
   const keys = { prefix: keyPrefix, clientPrefix, hashTag, cluster };
   return { target, keys, scripting, ttlMs: ttlMs ?? undefined, session };
+}
+
+/** @throws UserError */
+export function readStoreOptions(options: RedisConnection & RedisSessionOptions & { index?: boolean | undefined }): {
+  config: Config;
+  index: boolean;
+} {
+  const where = 'RedisSessionStore';
+  if ((options as unknown) === undefined) throw needsConnection(where);
+  checkOptions(options, { ...optionChecks, index: kinds.boolean }, where);
+  const { index = false, ...rest } = options;
+  return { config: readOptions(rest as RedisConnection & RedisSessionOptions, where), index };
+}
+
+export function changesBy(scripting: Config['scripting']): Changes {
+  return scripting === 'lua' ? scriptedChanges : watchedChanges;
 }
 
 function readTarget(

@@ -62,7 +62,7 @@ end
 `;
 
 /**
- * ARGV: 2 digest, 3 session id, 4 ttl in ms or empty, 5 version that it must have or empty, 6 `append`, `suffix` or
+ * ARGV: 2 digest, 3 session id, 4 ttl in ms, or empty, or `keep` (the times stay as they are), 5 version that it must have or empty, 6 `append`, `suffix` or
  * `replace`, 7 how many elements at the end must be as the next arguments say, these, then what to push.
  * `suffix` removes these.
  */
@@ -77,7 +77,7 @@ if ARGV[5] ~= '' then
   local actual = version_of(count)
   if actual ~= ARGV[5] then return {'conflict', actual} end
 end
-local mode, expected = ARGV[6], tonumber(ARGV[7])
+local mode, expected, upkeep = ARGV[6], tonumber(ARGV[7]), ARGV[4] == 'keep'
 local first = 8 + expected
 if expected > 0 then
   local tail = redis.call('LRANGE', messages, -expected, -1)
@@ -94,11 +94,11 @@ end
 redis.call('HSET', session, 'session_id', ARGV[3])
 redis.call('HSETNX', session, 'created_at', time[1])
 redis.call('HSETNX', session, 'updated_at', time[1])
-if first <= #ARGV then redis.call('HSET', session, 'updated_at', time[1]) end
+if first <= #ARGV and not upkeep then redis.call('HSET', session, 'updated_at', time[1]) end
 if first <= #ARGV or expected > 0 or mode == 'replace' then count = next_count(count) end
 local version = version_of(count)
 remember(ARGV[2], version)
-if ARGV[4] ~= '' then
+if ARGV[4] ~= '' and not upkeep then
   local at = time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[4])
   for _, key in ipairs(KEYS) do redis.call('PEXPIREAT', key, string.format('%.0f', at)) end
 elseif expiry > 0 and redis.call('PTTL', messages) == -1 then
@@ -127,9 +127,46 @@ end
 return {'done'}
 `);
 
+/** ARGV: 1 milliseconds since 1970 before which it must have been updated, or empty. */
 export const clearScript: Script = new Script(`${PRELUDE}
 local wrong = wrong_type()
 if wrong then return wrong end
-redis.call('DEL', session, messages, counter)
-return {'done'}
+if ARGV[1] ~= '' then
+  local updated = tonumber(redis.call('HGET', session, 'updated_at') or '')
+  if not updated or updated * 1000 >= tonumber(ARGV[1]) then return {'kept'} end
+end
+local items = redis.call('LLEN', messages)
+local existed = redis.call('DEL', session, messages) > 0
+redis.call('DEL', counter)
+return {'removed', existed and '1' or '0', string.format('%.0f', items)}
+`);
+
+/** ARGV: 1 `_meta` as it must be, or empty, 2 as it is to be, or empty, 3 session id, 4 ttl in ms of a new session, or empty. */
+export const metadataScript: Script = new Script(`${PRELUDE}
+local wrong = wrong_type()
+if wrong then return wrong end
+if (redis.call('HGET', session, '_meta') or '') ~= ARGV[1] then return {'changed'} end
+local fresh = redis.call('EXISTS', session, messages) == 0
+local time = redis.call('TIME')
+redis.call('HSET', session, 'session_id', ARGV[3])
+redis.call('HSETNX', session, 'created_at', time[1])
+redis.call('HSETNX', session, 'updated_at', time[1])
+if ARGV[2] == '' then redis.call('HDEL', session, '_meta') else redis.call('HSET', session, '_meta', ARGV[2]) end
+if fresh and ARGV[4] ~= '' then redis.call('PEXPIRE', session, ARGV[4]) end
+return {'done', ''}
+`);
+
+/** KEYS: the index. ARGV: 1 session id. The newest comes first: scores are negative. */
+export const indexScript: Script = new Script(`
+local time = redis.call('TIME')
+redis.call('ZADD', KEYS[1], string.format('%.0f', -(time[1] * 1000 + math.floor(time[2] / 1000))), ARGV[1])
+return {'done', ''}
+`);
+
+/** KEYS: the index. ARGV: pairs of session id and score. Entries that were renewed meanwhile stay. */
+export const forgetScript: Script = new Script(`
+for index = 1, #ARGV, 2 do
+  if redis.call('ZSCORE', KEYS[1], ARGV[index]) == ARGV[index + 1] then redis.call('ZREM', KEYS[1], ARGV[index]) end
+end
+return {'done', ''}
 `);

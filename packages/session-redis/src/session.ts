@@ -1,15 +1,23 @@
 import type { AgentInputItem } from '@agents/core';
 import { StoredSession } from '@agents/core/session';
 
-import { scriptedChanges } from './changes.ts';
 import { connect } from './connection.ts';
+import type { Connection } from './connection.ts';
 import { RedisHistory } from './history.ts';
+import { changesBy, readOptions } from './options.ts';
+import type { Config, RedisConnection, RedisSessionOptions } from './options.ts';
 import { keysOf } from './keys.ts';
-import { readOptions } from './options.ts';
-import type { RedisConnection, RedisSessionOptions } from './options.ts';
-import { watchedChanges } from './watched.ts';
 
 const TIMEOUT_MS = 30_000;
+
+/** For sessions of a store, which share its connection. */
+export const ofStore: unique symbol = Symbol('agents.session-redis');
+
+export interface StoreParts {
+  readonly config: Config;
+  readonly connection: Connection;
+  readonly written: ((sessionId: string) => Promise<void>) | undefined;
+}
 
 /**
  * Keys of the Python SDK. Each change is one script that may be sent twice, so a client that sends again what was not
@@ -24,13 +32,25 @@ const TIMEOUT_MS = 30_000;
  */
 export class RedisSession<T extends object = AgentInputItem> extends StoredSession<T> {
   constructor(sessionId: string, options: RedisConnection & RedisSessionOptions) {
-    const config = readOptions(options, 'RedisSession');
-    const open = (id: string): RedisHistory => {
-      const keys = keysOf(id, config.keys);
-      const connection = connect(config.target);
-      const changes = config.scripting === 'lua' ? scriptedChanges : watchedChanges;
-      return new RedisHistory(id, { keys, connection, changes, ttlMs: config.ttlMs });
-    };
+    const parts = (options as { readonly [ofStore]?: StoreParts } | undefined)?.[ofStore];
+    const config = parts?.config ?? readOptions(options, 'RedisSession');
+    const open = (id: string): RedisHistory =>
+      historyOf(id, parts ?? { config, connection: undefined, written: undefined });
     super(sessionId, open, { name: 'RedisSession', options: config.session, timeoutMs: TIMEOUT_MS });
   }
+}
+
+/** @throws UserError `session_id_invalid` */
+export function historyOf(
+  sessionId: string,
+  { config, connection, written }: Omit<StoreParts, 'connection'> & { readonly connection: Connection | undefined },
+): RedisHistory {
+  const keys = keysOf(sessionId, config.keys);
+  return new RedisHistory(sessionId, {
+    keys,
+    connection: connection ?? connect(config.target),
+    changes: changesBy(config.scripting),
+    ttlMs: config.ttlMs,
+    written,
+  });
 }

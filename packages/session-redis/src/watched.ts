@@ -1,6 +1,6 @@
 import type { ChainableCommander, Cluster, Redis } from 'ioredis';
 
-import type { Changes, Outcome, PopRequest, WriteRequest } from './changes.ts';
+import type { Changes, MetadataRequest, Outcome, PopRequest, WriteRequest } from './changes.ts';
 import { CHUNK } from './chunk.ts';
 import { AnswerLost, isAnswer } from './connection.ts';
 import type { SessionKeys } from './keys.ts';
@@ -18,6 +18,9 @@ interface Found {
   /** Milliseconds until the list expires; below 0: never, or no list. */
   readonly expiry: number;
   readonly isNew: boolean;
+  /** The fields of these names. */
+  readonly updated: string | null;
+  readonly metadata: string;
   readonly seconds: string;
   readonly microseconds: string;
 }
@@ -32,14 +35,18 @@ export const watchedChanges: Changes = {
     ),
   pop: (client, keys, request) =>
     attempt(client, keys, 1, (found, transaction) => pop(keys, request, found, transaction)),
-  clear: (client, keys) =>
-    attempt(client, keys, 1, (_, transaction) => {
-      transaction.del(...(Object.values(keys) as string[]));
-      return { what: 'done', version: '' };
+  clear: (client, keys, idleSince) =>
+    attempt(client, keys, 1, (found, transaction) => {
+      const isIdle = found.updated !== null && Number(found.updated) * 1000 < (idleSince ?? 0);
+      if (idleSince !== undefined && !isIdle) return { what: 'kept' };
+      transaction.del(keys.session, keys.messages, keys.counter);
+      return { what: 'removed', existed: !found.isNew || found.length > 0, items: found.length };
     }),
+  setMetadata: (client, keys, request) =>
+    attempt(client, keys, 1, (found, transaction) => setMetadata(keys, request, found, transaction)),
 };
 
-/** Runs `decide` until its transaction is carried out; what it decides but `done` needs none. */
+/** Runs `decide` until its transaction is carried out; what it decides but `done` and `removed` needs none. */
 async function attempt(
   client: Redis | Cluster,
   keys: SessionKeys,
@@ -52,7 +59,7 @@ async function attempt(
       const found = await look(connection, keys, tail);
       const transaction = connection.multi();
       const outcome = 'what' in found ? found : decide(found, transaction);
-      if (outcome.what !== 'done') {
+      if (outcome.what !== 'done' && outcome.what !== 'removed') {
         await connection.unwatch();
         return outcome;
       }
@@ -85,14 +92,14 @@ async function look(
   if (wrong !== -1) return { what: 'type', expected: KINDS[wrong] ?? '', actual: String(types[wrong]) };
   const answers = await connection
     .pipeline()
-    .hmget(session, '_ver', '_ops')
+    .hmget(session, '_ver', '_ops', 'updated_at', '_meta')
     .llen(messages)
     .lrangeBuffer(messages, -tail, -1)
     .pttl(messages)
     .time()
     .exec();
-  const [[ver, ops], length, elements, expiry, [seconds, microseconds]] = answersOf(answers) as [
-    [string | null, string | null],
+  const [[ver, ops, updated, metadata], length, elements, expiry, [seconds, microseconds]] = answersOf(answers) as [
+    [string | null, string | null, string | null, string | null],
     number | string,
     Buffer[],
     number | string,
@@ -105,6 +112,8 @@ async function look(
     tail: elements,
     expiry: Number(expiry),
     isNew: types[0] === 'none',
+    updated: updated ?? null,
+    metadata: metadata ?? '',
     seconds: String(seconds),
     microseconds: String(microseconds),
   };
@@ -126,7 +135,7 @@ function write(keys: SessionKeys, request: WriteRequest, found: Found, transacti
     transaction.rpush(keys.messages, ...push.slice(from, from + CHUNK));
   transaction.hset(keys.session, 'session_id', sessionId);
   transaction.hsetnx(keys.session, 'created_at', found.seconds);
-  if (push.length > 0) transaction.hset(keys.session, 'updated_at', found.seconds);
+  if (push.length > 0 && ttlMs !== 'keep') transaction.hset(keys.session, 'updated_at', found.seconds);
   else transaction.hsetnx(keys.session, 'updated_at', found.seconds);
   const isChange = push.length > 0 || expected.length > 0 || mode === 'replace';
   const count = isChange ? nextCount(found) : found.count;
@@ -135,7 +144,7 @@ function write(keys: SessionKeys, request: WriteRequest, found: Found, transacti
   const version = versionOf(count, left + push.length, newest);
   const operations = addOperation(found.operations, operationId, { digest, version });
   transaction.hset(keys.session, '_ver', count, '_ops', operations);
-  if (ttlMs !== undefined) {
+  if (typeof ttlMs === 'number') {
     const at = Number(found.seconds) * 1000 + Math.floor(Number(found.microseconds) / 1000) + ttlMs;
     for (const key of [keys.session, keys.messages, keys.counter]) transaction.pexpireat(key, at);
   } else if (found.expiry > 0 && left === 0 && isChange) transaction.pexpire(keys.messages, found.expiry);
@@ -155,6 +164,22 @@ function pop(keys: SessionKeys, request: PopRequest, found: Found, transaction: 
     transaction.hset(keys.session, 'session_id', sessionId, 'created_at', seconds, 'updated_at', seconds);
     if (expiry > 0) transaction.pexpire(keys.session, expiry);
   }
+  return { what: 'done', version: '' };
+}
+
+function setMetadata(
+  keys: SessionKeys,
+  { sessionId, before, after, ttlMs }: MetadataRequest,
+  found: Found,
+  transaction: ChainableCommander,
+): Outcome {
+  if (found.metadata !== before) return { what: 'changed' };
+  transaction.hset(keys.session, 'session_id', sessionId);
+  transaction.hsetnx(keys.session, 'created_at', found.seconds);
+  transaction.hsetnx(keys.session, 'updated_at', found.seconds);
+  if (after === '') transaction.hdel(keys.session, '_meta');
+  else transaction.hset(keys.session, '_meta', after);
+  if (found.isNew && found.length === 0 && ttlMs !== undefined) transaction.pexpire(keys.session, ttlMs);
   return { what: 'done', version: '' };
 }
 

@@ -154,7 +154,7 @@ async function kill(
   round: number,
 ): Promise<'unknown'> {
   const child = subject.process(sessionId, operation);
-  await new Promise<void>((resolve) =>
+  const met = new Promise<void>((resolve) =>
     subject.proxy.stopNext(
       (forward) => {
         if (round % 2 === 0) forward();
@@ -164,6 +164,11 @@ async function kill(
       { matching: subject.isWrite },
     ),
   );
+  const early = child.ended.then(() => {
+    throw new Error(`${operation}, killed: the process ended before its change arrived`);
+  });
+  await Promise.race([met, early]);
+  early.catch(() => {});
   await child.ended;
   return 'unknown';
 }

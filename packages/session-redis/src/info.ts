@@ -1,0 +1,52 @@
+import type { SessionInfo } from '@agents/core/session';
+import type { Cluster, Redis } from 'ioredis';
+
+import type { SessionKeys } from './keys.ts';
+import { answersOf } from './read.ts';
+
+/** What is told of a session; `undefined`: there is none. */
+export async function infoOf(
+  client: Redis | Cluster,
+  keys: SessionKeys,
+  sessionId: string,
+  withCount: boolean,
+): Promise<SessionInfo | undefined> {
+  const answers = await client
+    .multi()
+    .hmget(keys.session, 'session_id', 'created_at', 'updated_at', '_meta')
+    .pttl(keys.session)
+    .llen(keys.messages)
+    .exec();
+  const [[id, created, updated, meta], ttl, length] = answersOf(answers) as [
+    (string | null)[],
+    number | string,
+    number | string,
+  ];
+  if ((id ?? null) === null && Number(length) === 0) return undefined;
+  const metadata = metadataText(meta ?? null);
+  return {
+    sessionId,
+    ...dateOf('createdAt', created),
+    ...dateOf('updatedAt', updated),
+    ...(Number(ttl) > 0 && { expiresAt: new Date(Date.now() + Number(ttl)) }),
+    ...(withCount && { itemCount: Number(length) }),
+    ...(metadata && { metadata }),
+  };
+}
+
+/** The field `_meta`; what is no JSON object is none of ours. */
+export function metadataText(text: string | null): Record<string, unknown> | undefined {
+  if (text === null) return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function dateOf(name: 'createdAt' | 'updatedAt', seconds: string | null | undefined): Partial<SessionInfo> {
+  return seconds && /^\d{1,12}(\.\d+)?$/.test(seconds) ? { [name]: new Date(Number(seconds) * 1000) } : {};
+}

@@ -1,0 +1,109 @@
+import { mergeMetadata } from '@agents/core/session';
+import type {
+  HistoryBackend,
+  SessionInfo,
+  SessionPage,
+  SessionPageResult,
+  SessionSettings,
+  SessionStoreBackend,
+} from '@agents/core/session';
+
+import { adviceFor } from './advice.ts';
+import { connect, shared } from './connection.ts';
+import type { Connection } from './connection.ts';
+import { wrongType } from './history.ts';
+import { StoreIndex } from './index-key.ts';
+import { infoOf, metadataText } from './info.ts';
+import { keysOf } from './keys.ts';
+import { changesBy } from './options.ts';
+import type { Config } from './options.ts';
+import { scanPage } from './scan.ts';
+import { historyOf, ofStore, RedisSession } from './session.ts';
+import type { StoreParts } from './session.ts';
+
+/** Sessions under one prefix. */
+export class RedisStore implements SessionStoreBackend<RedisSession> {
+  readonly #config: Config;
+  readonly #connection: Connection;
+  readonly #parts: StoreParts;
+  readonly #index: StoreIndex | undefined;
+  readonly close: (() => Promise<void>) | undefined;
+
+  constructor(config: Config, index: boolean) {
+    const connection = connect(config.target);
+    this.#config = config;
+    this.#connection = connection;
+    this.#index = index ? new StoreIndex(connection, config) : undefined;
+    this.#parts = { config, connection: shared(connection), written: this.#index && ((id) => this.#index!.note(id)) };
+    this.close = connection.close?.bind(connection);
+  }
+
+  session(
+    sessionId: string,
+    { sessionSettings }: { readonly sessionSettings?: SessionSettings | undefined },
+  ): RedisSession {
+    const { config } = this.#parts;
+    const session = { ...config.session, ...(sessionSettings && { sessionSettings }) };
+    const parts: StoreParts = { ...this.#parts, config: { ...config, session } };
+    return new RedisSession(sessionId, { [ofStore]: parts } as never);
+  }
+
+  history(sessionId: string): HistoryBackend {
+    return historyOf(sessionId, this.#parts);
+  }
+
+  async list(page: SessionPage): Promise<SessionPageResult> {
+    const place = page.after ?? [];
+    if (this.#index !== undefined && place[0] !== 'scan') {
+      const part = await this.#index.page(page);
+      // Behind what the index has comes what it does not have.
+      return part.next === undefined ? { ...part, next: ['scan', 0, '0'] } : part;
+    }
+    return await scanPage(this.#connection, this.#config, page, this.#index);
+  }
+
+  async get(sessionId: string): Promise<SessionInfo | undefined> {
+    const keys = keysOf(sessionId, this.#config.keys);
+    return await this.#connection.use((client) => infoOf(client, keys, sessionId, true));
+  }
+
+  async remove(sessionIds: readonly string[], idleSince?: Date): Promise<{ sessions: number; items: number }> {
+    const gone = { sessions: 0, items: 0 };
+    const changes = changesBy(this.#config.scripting);
+    for (const sessionId of sessionIds) {
+      const keys = keysOf(sessionId, this.#config.keys);
+      const outcome = await this.#connection.use((client) => changes.clear(client, keys, idleSince?.getTime()));
+      if (outcome.what === 'type') throw wrongType(outcome, sessionId);
+      if (outcome.what !== 'removed' || !outcome.existed) continue;
+      gone.sessions++;
+      gone.items += outcome.items;
+    }
+    return gone;
+  }
+
+  async setMetadata(sessionId: string, patch: Readonly<Record<string, unknown>>): Promise<void> {
+    const keys = keysOf(sessionId, this.#config.keys);
+    const { scripting, ttlMs } = this.#config;
+    const changes = changesBy(scripting);
+    for (;;) {
+      const before = await this.#connection.use((client) => client.hget(keys.session, '_meta'));
+      const after = mergeMetadata(metadataText(before), patch);
+      const request = {
+        sessionId,
+        ttlMs,
+        before: before ?? '',
+        after: after === undefined ? '' : JSON.stringify(after),
+      };
+      const outcome = await this.#connection.use((client) => changes.setMetadata(client, keys, request));
+      if (outcome.what === 'type') throw wrongType(outcome, sessionId);
+      // `changed`: somebody else set metadata meanwhile.
+      if (outcome.what === 'changed') continue;
+      await this.#index?.note(sessionId, 'new');
+      return;
+    }
+  }
+
+  async check(): Promise<string[]> {
+    return await this.#connection.use(adviceFor);
+  }
+}

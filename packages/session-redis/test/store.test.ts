@@ -1,0 +1,232 @@
+import { configureLogging, UserError } from '@agents/core';
+import type { LogRecord } from '@agents/core';
+import { SessionClosedError } from '@agents/core/session';
+import { sessionStoreContract } from '@agents/core/testing';
+import type { SessionStoreFixture } from '@agents/core/testing';
+import { startServer } from '@agents/testkit';
+import { Cluster, Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+
+import { RedisSession, RedisSessionStore } from '../src/index.ts';
+import { startCluster } from './cluster.ts';
+import type { TestCluster } from './cluster.ts';
+import { noSkip } from './contract.ts';
+import { freshPrefix, redisUrl } from './redis.ts';
+
+const redis = new Redis(redisUrl());
+afterAll(() => redis.quit());
+
+const user = (content: string) => ({ role: 'user', content }) as const;
+
+type Options = Omit<ConstructorParameters<typeof RedisSessionStore>[0], 'client' | 'url'>;
+
+/** Ages by the fields of the hash, and by the score of the index. */
+async function age(client: Redis | Cluster, prefix: string, key: string, id: string, ms: number): Promise<void> {
+  for (const field of ['created_at', 'updated_at']) {
+    const seconds = Number(await client.hget(key, field));
+    await client.hset(key, field, String(seconds - Math.round(ms / 1000)));
+  }
+  if ((await client.zscore(`${prefix}:__index`, id)) !== null) await client.zincrby(`${prefix}:__index`, ms, id);
+}
+
+const ways: readonly (readonly [string, Options & { clientPrefix?: string }])[] = [
+  ['by a scan', {}],
+  ['with an index', { index: true }],
+  ['by MULTI, with an index', { index: true, scripting: 'multi', clientPrefix: 'cl[i]ent:*' }],
+  ['with tags and a prefix that is a pattern', { hashTag: 'session', keyPrefix: 'a*[b]?\\' }],
+];
+
+describe.each(ways)(
+  'contract of stores, %s [SESS-371, 373, 374, 375, 376]',
+  (_name, { clientPrefix = '', ...options }) => {
+    const make = async (): Promise<SessionStoreFixture> => {
+      const keyPrefix = freshPrefix() + (options.keyPrefix ?? '');
+      const client = clientPrefix === '' ? redis : new Redis(redisUrl(), { keyPrefix: clientPrefix });
+      const keyOf = (id: string): string => `${keyPrefix}:${options.hashTag === 'session' ? `{${id}}` : id}`;
+      return {
+        open: () => new RedisSessionStore({ client, ...options, keyPrefix }),
+        age: (id, ms) => age(client, keyPrefix, keyOf(id), id, ms),
+        ordered: options.index === true,
+        dispose: async () => void (client === redis ? undefined : await client.quit()),
+      };
+    };
+    // A client that was handed in stays open; orders are those of the index.
+    const elsewhere = options.index === true ? /^(S2)$/ : /^(S2|L2|L3|L7)$/;
+    it.each(sessionStoreContract(make).filter(({ id }) => !elsewhere.test(id)))('$title', async (contractCase) => {
+      await expect(contractCase.run(noSkip)).resolves.toBeUndefined();
+    });
+  },
+);
+
+describe('contract of stores, with a connection of its own [SESS-154, 391]', () => {
+  const make = (): SessionStoreFixture => {
+    const keyPrefix = freshPrefix();
+    return {
+      open: () => new RedisSessionStore({ url: redisUrl(), keyPrefix }),
+      age: (id, ms) => age(redis, keyPrefix, `${keyPrefix}:${id}`, id, ms),
+      ordered: false,
+    };
+  };
+  it.each(sessionStoreContract(make).filter(({ id }) => !/^(L2|L3|L7)$/.test(id)))('$title', async (contractCase) => {
+    await expect(contractCase.run(noSkip)).resolves.toBeUndefined();
+  });
+});
+
+describe('on a cluster', () => {
+  let cluster: TestCluster;
+  let client: Cluster;
+  beforeAll(async () => {
+    cluster = await startCluster();
+    client = new Cluster([{ host: '127.0.0.1', port: cluster.ports[0]! }]);
+  });
+  afterAll(async () => {
+    client.disconnect();
+    await cluster.stop();
+  });
+
+  it.each([false, true])(
+    'sessions of all masters are listed, copied and pruned (index: %s) [SESS-371, 373]',
+    async (index) => {
+      const keyPrefix = freshPrefix();
+      const store = new RedisSessionStore({ client, keyPrefix, index });
+      const ids = Array.from({ length: 30 }, (_, at) => `s${at}`);
+      for (const id of ids) await store.session(id).addItems([user(id), user('2')]);
+      await store.fork('s1', 'copy');
+      const listed = new Set<string>();
+      let cursor: string | undefined;
+      do {
+        const page = await store.list({ limit: 7, withCount: true, ...(cursor === undefined ? {} : { cursor }) });
+        for (const { sessionId, itemCount } of page.sessions) {
+          listed.add(sessionId);
+          expect(itemCount).toBe(2);
+        }
+        cursor = page.cursor;
+      } while (cursor !== undefined);
+      expect([...listed].toSorted()).toEqual([...ids, 'copy'].toSorted());
+      expect(await store.prune({ maxItems: 1 })).toEqual({ sessions: 0, items: 31 });
+      expect(await store.delete('s1')).toBe(true);
+      expect(await store.get('s1')).toBeUndefined();
+      expect((await store.check()).length).toBeGreaterThanOrEqual(3);
+    },
+  );
+});
+
+describe('a store', () => {
+  it('lists what Python wrote, and nothing else that lies under the prefix [SESS-371]', async () => {
+    const keyPrefix = freshPrefix();
+    const store = new RedisSessionStore({ client: redis, keyPrefix });
+    await redis.hset(`${keyPrefix}:py`, { session_id: 'py', created_at: '1700000000', updated_at: '1700000100' });
+    await redis.rpush(`${keyPrefix}:py:messages`, '{"role":"user","content":"hi"}');
+    await redis.set(`${keyPrefix}:py:counter`, '1');
+    await redis.hset(`${keyPrefix}:foreign`, 'a', '1');
+    await redis.hset(`${keyPrefix}:x:messages`, 'session_id', 'x:messages');
+    const { sessions } = await store.list({ withCount: true });
+    expect(sessions).toEqual([
+      {
+        sessionId: 'py',
+        createdAt: new Date(1_700_000_000_000),
+        updatedAt: new Date(1_700_000_100_000),
+        itemCount: 1,
+      },
+    ]);
+  });
+
+  it('keeps metadata in the hash, beside what others put there [SESS-375]', async () => {
+    const keyPrefix = freshPrefix();
+    const store = new RedisSessionStore({ client: redis, keyPrefix, ttlMs: 60_000 });
+    await store.setMetadata('s', { title: 'x' });
+    expect(await redis.hget(`${keyPrefix}:s`, '_meta')).toBe('{"title":"x"}');
+    expect(await redis.pttl(`${keyPrefix}:s`)).toBeGreaterThan(0);
+    expect((await store.get('s'))?.expiresAt?.getTime()).toBeGreaterThan(Date.now());
+    await Promise.all(Array.from({ length: 10 }, (_, n) => store.setMetadata('s', { [`n${n}`]: n })));
+    expect(Object.keys((await store.get('s'))!.metadata!)).toHaveLength(11);
+  });
+
+  it.each([{}, { scripting: 'multi' } as const])(
+    'forgets sessions of its index that are gone, and only these %s [IL-051]',
+    async (options) => {
+      const keyPrefix = freshPrefix();
+      const store = new RedisSessionStore({ client: redis, keyPrefix, index: true, ttlMs: 600, ...options });
+      for (let n = 0; n < 20; n++) await store.session(`s${n}`).addItems([user('x')]);
+      await store.setMetadata('kept', { a: 1 });
+      await redis.persist(`${keyPrefix}:kept`);
+      expect(await redis.zcard(`${keyPrefix}:__index`)).toBe(21);
+      await expect.poll(() => redis.keys(`${keyPrefix}:s*`), { timeout: 60_000 }).toEqual([]);
+      const { sessions } = await store.list();
+      expect(sessions.map(({ sessionId }) => sessionId)).toEqual(['kept']);
+      expect(await redis.zrange(`${keyPrefix}:__index`, '0', '-1')).toEqual(['kept']);
+    },
+  );
+
+  it('lists sessions that it has no entry for behind the others [SESS-371]', async () => {
+    const keyPrefix = freshPrefix();
+    const store = new RedisSessionStore({ client: redis, keyPrefix, index: true });
+    await new RedisSession('other', { client: redis, keyPrefix }).addItems([user('x')]);
+    await store.session('mine').addItems([user('x')]);
+    const listed = (await store.list()).sessions.map(({ sessionId }) => sessionId);
+    expect(listed).toEqual(['mine', 'other']);
+  });
+
+  it('does not fail a write that is stored because its index cannot be written [G6, SESS-152]', async () => {
+    const keyPrefix = freshPrefix();
+    const warn = vi.fn<(record: LogRecord) => void>();
+    configureLogging({ sink: warn });
+    await redis.set(`${keyPrefix}:__index`, 'not a sorted set');
+    const store = new RedisSessionStore({ client: redis, keyPrefix, index: true });
+    await store.session('s').addItems([user('x')]);
+    await store.setMetadata('s', { a: 1 });
+    expect(await store.session('s').getItems()).toEqual([user('x')]);
+    configureLogging({ sink: null });
+    expect(warn.mock.calls.length).toBeGreaterThan(0);
+    expect(JSON.stringify(warn.mock.calls)).not.toContain('content');
+  });
+
+  it('shares one connection with its sessions, which do not close it [SESS-018, 154]', async () => {
+    const name = `store-${process.pid}`;
+    const count = async (): Promise<number> =>
+      String(await redis.client('LIST'))
+        .split('\n')
+        .filter((line) => line.includes(`name=${name} `)).length;
+    const store = new RedisSessionStore({
+      url: redisUrl(),
+      keyPrefix: freshPrefix(),
+      redisOptions: { connectionName: name },
+    });
+    const sessions = Array.from({ length: 20 }, (_, n) => store.session(`s${n}`));
+    await Promise.all(sessions.map((session) => session.addItems([user('x')])));
+    expect(await count()).toBe(1);
+    await sessions[0]!.close();
+    expect(await sessions[0]!.getItems()).toHaveLength(1);
+    await store.close();
+    await expect.poll(count).toBe(0);
+    await expect(store.list()).rejects.toThrow(SessionClosedError);
+  });
+
+  it('is opened by its address, which no error shows [SESS-391]', async () => {
+    const store = RedisSessionStore.open(redisUrl());
+    expect(await store.get(`none-${Date.now()}`)).toBeUndefined();
+    await store.close();
+    for (const url of ['http://user:secret@host', 'redis:', 'redis://a:secret@host:port']) {
+      const open = () => RedisSessionStore.open(url);
+      expect(open).toThrow(UserError);
+      expect(open).toThrow(/^(?!.*secret)/);
+    }
+    expect(JSON.stringify(RedisSessionStore.open('redis://:secret@localhost'))).not.toContain('secret');
+    expect(() => new RedisSessionStore({ client: redis, index: 1 } as never)).toThrow(/'index'/);
+  });
+
+  it('tells what of the settings an operator should change [SESS-231]', async () => {
+    const lax = await startServer('redis', { args: ['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'] });
+    const careful = await startServer('redis', { durable: true });
+    const adviceOf = async (url: string): Promise<string[]> => {
+      await using store = RedisSessionStore.open(url);
+      return await store.check();
+    };
+    expect(await adviceOf(lax.url)).toEqual([
+      expect.stringMatching(/^maxmemory-policy is allkeys-lru \(maxmemory 104857600\)/),
+      expect.stringMatching(/^appendonly is no and save is off/),
+    ]);
+    expect(await adviceOf(careful.url)).toEqual([]);
+    await Promise.all([lax.stop(), careful.stop()]);
+  });
+});
