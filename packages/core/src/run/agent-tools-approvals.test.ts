@@ -196,6 +196,42 @@ bothForms((runForm, form) => {
       expect(expert.tools).toHaveLength(2);
     });
 
+    it('of an agent that is its own tool shares nothing with the run around it: decisions, standing ones, call ids [STATE-232, 236, TOOL-AT8]', async () => {
+      const effects: string[] = [];
+      const itself = (...steps: ModelStep[]): Agent => {
+        const agent = new Agent({
+          name: 'Desk',
+          model: model(...steps),
+          tools: [effectTool('rm', effects, { needsApproval: true })],
+        });
+        agent.tools.push(agent.asTool({ toolName: 'self' }));
+        return agent;
+      };
+      const self = () => ask('out', { input: 'q' }, 'self');
+      // What was allowed outside, once and for all, even of a call of the same id, is asked again inside.
+      const outward = itself(rm('dup'), self(), rm('dup'), 'r', 'done');
+      let state = await pausedState(outward, await runForm(outward, 'hi'), way);
+      state.approve(state.interruptions[0] as never, { always: true });
+      let result = await runForm(outward, state);
+      expect([result.interruptions.map(({ callId }) => callId), effects]).toEqual([['dup'], ['rm 7']]);
+      result = await runForm(outward, approveAll(await pausedState(outward, result, way)));
+      expect([result.finalOutput, effects]).toEqual(['done', ['rm 7', 'rm 7']]);
+      // And the other way round, also while both runs go on.
+      const inward = itself(self(), rm('in'), 'r', rm('own'), 'done');
+      result = await runForm(inward, 'hi', {
+        onApproval: (_, { callId }) => (callId === 'in' ? { type: 'approve', always: true } : undefined),
+      });
+      expect([result.interruptions.map(({ callId }) => callId), effects.length]).toEqual([['own'], 3]);
+      state = await pausedState(inward, result, way);
+      expect((await runForm(inward, approveAll(state))).finalOutput).toBe('done');
+      // Refusals stay where they were said as well.
+      const refused = itself(rm('no'), self(), rm('no'), 'r', 'done');
+      state = await pausedState(refused, await runForm(refused, 'hi'), way);
+      state.reject(state.interruptions[0] as never, { always: true });
+      result = await runForm(refused, state);
+      expect(result.interruptions.map(({ callId }) => callId)).toEqual(['no']);
+    });
+
     it('is decided through the context of the result as well [STATE#97, STATE-245]', async () => {
       const outerRm = effectTool('rm', [], { needsApproval: true });
       const { desk, inner, effects } = setup([[rm('in'), ask()], 'done'], [rm(), 'r', rm(), 'r']);

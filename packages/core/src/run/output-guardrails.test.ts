@@ -7,6 +7,7 @@ import {
   getRunErrorState,
   handoff,
   OutputGuardrailTripwireTriggered,
+  run,
   RunAbortedError,
   RunState,
   runStreamed,
@@ -21,6 +22,7 @@ import type { ModelStep } from '../testing/index.ts';
 import { setTraceProcessors } from '../tracing.ts';
 import {
   effectTool,
+  exactly,
   idle,
   kindsOf,
   logged,
@@ -414,6 +416,38 @@ bothForms((runForm, form) => {
 });
 
 describe('what a stream shows of a blocked tool output', () => {
+  it('is the rebuilt pair and nothing else, in each place where the turn stands [RUN-922, RUN-923, RUN-924, RUN-927]', async () => {
+    const asked = { type: 'function_call', id: 'fc_1', call_id: 'c1', name: 't', arguments: '{"id":"c1"}' };
+    const say = (id: string) => ({
+      type: 'message',
+      id,
+      role: 'assistant',
+      status: 'completed',
+      content: [{ type: 'output_text', text: 'The secret is near.', annotations: [] }],
+    });
+    const session = new PlainSession();
+    const agent = new Agent({
+      name: 'A',
+      model: new ScriptedModel([exactly(say('m1'), { ...asked, note: 'secret' }, say('m2')), 'next']),
+      tools: [effectTool('t', [], { result: () => 'secret' })],
+      toolUseBehavior: 'stop_on_first_tool',
+    });
+    const stream = runStreamed(agent, 'Hi', { session, outputGuardrails: [judge('no', true)] });
+    await rejection(readAll(stream));
+    const pair = [asked, { type: 'function_call_output', call_id: 'c1', output: WITHHELD }];
+    expect(rawOf(stream.newItems)).toEqual(pair);
+    expect(stream.rawResponses.map(({ output }) => output)).toEqual([[asked]]);
+    expect(session.items).toEqual([user('Hi'), ...pair]);
+    expect(stream.toInputList()).toEqual([user('Hi'), ...pair]);
+    const json = stream.toState().toJSON() as unknown as Record<string, { output: unknown; raw_item: unknown }[]>;
+    expect(json['model_responses']?.map(({ output }) => output)).toEqual([[asked]]);
+    expect(json['last_model_response']).toMatchObject({ output: [asked] });
+    for (const list of ['generated_items', 'session_items'])
+      expect(json[list]?.map(({ raw_item: raw }) => raw)).toEqual(pair);
+    await run(agent, 'And now?', { session });
+    expect((agent.model as ScriptedModel).calls[1]?.request.input).toEqual([user('Hi'), ...pair, user('And now?')]);
+  });
+
   it('beside reasoning is nothing of the response: items, raw response, state [RUN#27, RUN-921, RUN-923, RUN-924]', async () => {
     const steps = [
       [reasoning('first'), call('g', 'c0')],
