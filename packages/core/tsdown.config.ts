@@ -4,6 +4,7 @@ export default defineConfig({
   entry: {
     index: 'src/index.ts',
     'extensions/index': 'src/extensions/index.ts',
+    'node/index': 'src/node/index.ts',
     'openai/index': 'src/openai/index.ts',
     session: 'src/session.ts',
     tracing: 'src/tracing.ts',

@@ -27,6 +27,8 @@ export type { SessionErrorDetails } from './sessions/errors.ts';
 export { decodeItem, encodeItem } from './sessions/codec.ts';
 export { MemorySession } from './sessions/memory.ts';
 export { EncryptedSession } from './sessions/encrypted.ts';
+export { KeyValueSession } from './sessions/key-value.ts';
+export type { KeyValueStore } from './sessions/key-value.ts';
 export { convertJsSdkItems } from './sessions/js-sdk-items.ts';
 export { migrateSession } from './sessions/migrate.ts';
 export { StoredSession, sessionOptionChecks } from './sessions/stored-session.ts';

@@ -31,13 +31,18 @@ const program = (entry: string): string => `
   entry.getDefaultModel?.();
   console.log(JSON.stringify([Object.keys(entry).length > 0, atImport, seen]));`;
 
-test.each(['index.ts', 'session.ts', 'tracing.ts', 'extensions/index.ts', 'openai/index.ts', 'testing/index.ts'])(
-  'importing %s reads no file, no variable and no clock [TOOL-Z5]',
-  async (entry) => {
-    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program(entry)]);
-    const [loaded, atImport, later] = JSON.parse(stdout) as [boolean, string[], string[]];
-    // The watch sees what is looked at: the default model asks for its variable when it is asked for.
-    const asked = entry === 'index.ts' ? ['env OPENAI_DEFAULT_MODEL'] : [];
-    expect([loaded, atImport, later]).toEqual([true, [], asked]);
-  },
-);
+test.each([
+  'index.ts',
+  'session.ts',
+  'tracing.ts',
+  'extensions/index.ts',
+  'node/index.ts',
+  'openai/index.ts',
+  'testing/index.ts',
+])('importing %s reads no file, no variable and no clock [TOOL-Z5]', async (entry) => {
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program(entry)]);
+  const [loaded, atImport, later] = JSON.parse(stdout) as [boolean, string[], string[]];
+  // The watch sees what is looked at: the default model asks for its variable when it is asked for.
+  const asked = entry === 'index.ts' ? ['env OPENAI_DEFAULT_MODEL'] : [];
+  expect([loaded, atImport, later]).toEqual([true, [], asked]);
+});

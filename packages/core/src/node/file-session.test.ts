@@ -1,0 +1,236 @@
+import { spawnSync } from 'node:child_process';
+import {
+  appendFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { configureLogging } from '../base/logger.ts';
+import { sessionContract } from '../testing/contracts/session.ts';
+import type { SessionFixture } from '../testing/contracts/session.ts';
+import { FileSession } from './index.ts';
+
+const root = mkdtempSync(join(tmpdir(), 'file-session-'));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+beforeEach(() => configureLogging({ level: 'silent' }));
+afterEach(() => configureLogging({ level: 'warn' }));
+let folders = 0;
+const freshDir = (): string => join(root, String(++folders));
+const user = (content: string) => ({ role: 'user', content });
+const fileOf = (dir: string, id: string): string => join(dir, `${Buffer.from(id).toString('base64url')}.ndjson`);
+
+const noSkip = {
+  skip(reason: string): never {
+    throw new Error(`Skipped: ${reason}`);
+  },
+};
+
+describe('contract [SESS-322, SESS-342]', () => {
+  const make = (): SessionFixture => {
+    const dir = freshDir();
+    return {
+      open: (id, options) => new FileSession<object>(id, { dir, ...options }),
+      async addCorrupt(id, record) {
+        const session = new FileSession<object>(id, { dir });
+        if (!existsSync(fileOf(dir, id))) await session.addItems([user('x')]).then(() => session.popItem());
+        const { v } = JSON.parse(readFileSync(fileOf(dir, id), 'utf8').trim().split('\n').at(-1)!) as { v: string };
+        const [epoch, count] = v.split(':');
+        appendFileSync(
+          fileOf(dir, id),
+          `${JSON.stringify({ v: `${epoch}:${Number(count) + 1}`, at: 0, items: [record] })}\n`,
+        );
+      },
+    };
+  };
+  // Faults are tested below, with files. Nothing is handed in but a folder, so close() has nothing to do.
+  it.each(sessionContract(make).filter(({ id }) => !/^(G|H2)/.test(id)))('$title', async (contractCase) => {
+    await expect(contractCase.run(noSkip)).resolves.toBeUndefined();
+  });
+});
+
+describe('the file', () => {
+  it('has a line per batch, and a name that cannot leave the folder [SESS-322, SESS-137]', async () => {
+    const dir = freshDir();
+    const id = '../../x';
+    const session = new FileSession<object>(id, { dir: pathToFileURL(dir) });
+    expect(await session.getItems()).toEqual([]);
+    expect(existsSync(dir)).toBe(false);
+    await session.addItems([user('1'), user('ü')]);
+    await session.applyHistoryTransaction({
+      operationId: 'op',
+      transaction: { type: 'append_items', items: [user('3')] },
+    });
+    expect(readdirSync(dir)).toEqual([`${Buffer.from(id).toString('base64url')}.ndjson`]);
+    const lines = readFileSync(fileOf(dir, id), 'utf8').split('\n');
+    expect(lines.pop()).toBe('');
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toEqual([
+      expect.objectContaining({ format: 'agents-session-file', version: 1, sessionId: id }),
+      expect.objectContaining({ items: ['{"role":"user","content":"1"}', '{"role":"user","content":"\\u00fc"}'] }),
+      expect.objectContaining({ operation: ['op', expect.stringMatching(/^[0-9a-f]{64}$/)] }),
+    ]);
+  });
+
+  it('of a long id has a name of its own', async () => {
+    const dir = freshDir();
+    const ids = ['a', 'b'].map((end) => 'ü'.repeat(1000) + end);
+    for (const id of ids) await new FileSession<object>(id, { dir }).addItems([user(id)]);
+    for (const id of ids) expect(await new FileSession(id, { dir }).getItems()).toEqual([user(id)]);
+  });
+
+  it('is cut at its last finished line by the next writer [SESS-322, SESS-189]', async () => {
+    const dir = freshDir();
+    const session = new FileSession<object>('s', { dir });
+    await session.addItems([user('1')]);
+    await session.addItems([user('2'), user('3')]);
+    const path = fileOf(dir, 's');
+    const whole = readFileSync(path, 'utf8');
+    const first = whole.split('\n').slice(0, 2).join('\n').length + 1;
+    for (const size of [whole.length - 1, whole.length - 20, first + 1]) {
+      writeFileSync(path, whole);
+      truncateSync(path, size);
+      expect(await session.getItems()).toEqual([user('1')]);
+      await session.addItems([user('4')]);
+      expect(await new FileSession('s', { dir }).getItems()).toEqual([user('1'), user('4')]);
+    }
+    for (const size of [0, 5, whole.indexOf('\n')]) {
+      writeFileSync(path, whole.slice(0, size));
+      expect(await session.getItems()).toEqual([]);
+      await session.addItems([user('5')]);
+      expect(await session.getItems()).toEqual([user('5')]);
+    }
+  });
+
+  it('of another session, or of something else, is left alone [SESS-322]', async () => {
+    const dir = freshDir();
+    await new FileSession<object>('other', { dir }).addItems([user('x')]);
+    const foreign = readFileSync(fileOf(dir, 'other'), 'utf8');
+    for (const content of [foreign, 'something else\n', '{"role":"user"}\n']) {
+      writeFileSync(fileOf(dir, 's'), content);
+      const session = new FileSession<object>('s', { dir });
+      await expect(session.getItems()).rejects.toMatchObject({ code: 'session_schema' });
+      await expect(session.addItems([user('x')])).rejects.toMatchObject({ code: 'session_schema' });
+      expect(readFileSync(fileOf(dir, 's'), 'utf8')).toBe(content);
+    }
+    expect(readdirSync(dir).filter((name) => name.includes('lock'))).toEqual([]);
+  });
+
+  it('keeps what is not asked for unread: the tail of a long history [SESS-160]', async () => {
+    const dir = freshDir();
+    const session = new FileSession<{ n: number; text: string }>('s', { dir });
+    const text = 'x'.repeat(1000);
+    for (let batch = 0; batch < 20; batch++)
+      await session.addItems(Array.from({ length: 100 }, (_, index) => ({ n: batch * 100 + index, text })));
+    // What the tail does not need can't be read any more.
+    const path = fileOf(dir, 's');
+    const lines = readFileSync(path, 'utf8').split('\n');
+    writeFileSync(
+      path,
+      lines.map((line, index) => (index > 0 && index < 15 ? 'x'.repeat(line.length) : line)).join('\n'),
+    );
+    expect((await session.getItems(250)).map(({ n }) => n)).toEqual(
+      Array.from({ length: 250 }, (_, index) => 1750 + index),
+    );
+  });
+
+  it('forgets popped, replaced and cleared items', async () => {
+    const dir = freshDir();
+    const session = new FileSession<object>('s', { dir });
+    await session.addItems([user('secret 1'), user('secret 2')]);
+    await session.popItem();
+    expect(readFileSync(fileOf(dir, 's'), 'utf8')).not.toContain('secret 2');
+    await session.replaceHistory([user('new')]);
+    expect(readFileSync(fileOf(dir, 's'), 'utf8')).not.toContain('secret');
+    await session.clearSession();
+    expect(readdirSync(dir)).toEqual([]);
+  });
+
+  it('knows operations after its lines were written anew [SESS-034]', async () => {
+    const dir = freshDir();
+    const append = async (id: string) =>
+      await new FileSession<object>('s', { dir }).applyHistoryTransaction({
+        operationId: id,
+        transaction: { type: 'append_items', items: [user(id)] },
+      });
+    await append('a');
+    await append('b');
+    const session = new FileSession<object>('s', { dir });
+    await session.popItem();
+    await append('a');
+    await append('b');
+    expect(await session.getItems()).toEqual([user('a')]);
+    await session.clearSession();
+    await append('a');
+    expect(await session.getItems()).toEqual([user('a')]);
+  });
+});
+
+describe('the lock', () => {
+  const lockOf = (dir: string): string => `${fileOf(dir, 's')}.lock`;
+  const owner = (pid: number, host = hostname(), start?: string): string =>
+    JSON.stringify({ token: 't', pid, host, start });
+  /** Of a process that has ended. */
+  const deadPid = (): number => spawnSync(process.execPath, ['-e', '']).pid;
+
+  it('of a process that died is broken [SESS-322]', async () => {
+    const dir = freshDir();
+    const session = new FileSession<object>('s', { dir });
+    await session.addItems([user('1')]);
+    writeFileSync(lockOf(dir), owner(deadPid()));
+    writeFileSync(`${lockOf(dir)}.break`, owner(deadPid()));
+    await session.addItems([user('2')]);
+    expect(await session.getItems()).toHaveLength(2);
+    expect(readdirSync(dir)).toHaveLength(1);
+  });
+
+  it.runIf(process.platform === 'linux')('of a process whose id another one has now is broken', async () => {
+    const dir = freshDir();
+    const session = new FileSession<object>('s', { dir });
+    await session.addItems([user('1')]);
+    writeFileSync(lockOf(dir), owner(process.pid, hostname(), '1'));
+    await session.addItems([user('2')]);
+    expect(await session.getItems()).toHaveLength(2);
+  });
+
+  it('of a living process, or of another host, is waited for; nothing is written, and reads go on [SESS-322]', async () => {
+    for (const text of [owner(process.ppid), owner(1, 'another host')]) {
+      const dir = freshDir();
+      const session = new FileSession<object>('s', { dir, operationTimeoutMs: 200 });
+      await session.addItems([user('1')]);
+      writeFileSync(lockOf(dir), text);
+      await expect(session.addItems([user('2')])).rejects.toMatchObject({ code: 'session_busy' });
+      await expect(session.popItem()).rejects.toMatchObject({ code: 'session_busy' });
+      expect(await session.getItems()).toEqual([user('1')]);
+      expect(readFileSync(lockOf(dir), 'utf8')).toBe(text);
+      // After a minute nobody believes in it any more.
+      const long = new Date(Date.now() - 61_000);
+      utimesSync(lockOf(dir), long, long);
+      await session.addItems([user('2')]);
+      expect(await session.getItems()).toHaveLength(2);
+    }
+  });
+});
+
+it('is told of folders that cannot be, with the error of the system', async () => {
+  const dir = freshDir();
+  writeFileSync(dir, 'a file');
+  const session = new FileSession<object>('s', { dir });
+  await expect(session.addItems([user('x')])).rejects.toMatchObject({ code: expect.stringMatching(/EEXIST|ENOTDIR/) });
+  await expect(session.getItems()).rejects.toMatchObject({ code: 'ENOTDIR' });
+});
+
+it.each([[undefined], [{}], [{ dir: '' }], [{ dir: 'file:///x' }], [{ dir: new URL('https://x') }], [{ path: 'x' }]])(
+  'refuses wrong options',
+  (options) => {
+    expect(() => new FileSession('s', options as never)).toThrow(expect.objectContaining({ name: 'UserError' }));
+  },
+);
