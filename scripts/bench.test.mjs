@@ -26,6 +26,8 @@ test('the bench measures every row of every peer, and knows what each goal is ab
     ['1,000 tool calls in a turn', own, 1],
     ['one handoff, in a chain of 10 agents', own, 0],
     ['… in a chain of 50, of 10', own, 1],
+    ['one tool call as OpenTelemetry spans, exported', stores, 1],
+    ['… spans that arrived', own, 1],
     ['paused run, 10,000 items of input: save', own, 0],
     ['… of JSON.stringify', own, 1],
     ['… restore', own, 0],

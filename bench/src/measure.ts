@@ -47,6 +47,11 @@ async function measure(measurement: MeasurementName): Promise<number[]> {
       if (ten === undefined || fifty === undefined) throw new Error('Two chains were to be measured.');
       return [ten, fifty / ten];
     }
+    case 'otel': {
+      const { otelTimes } = await import('./otel.ts');
+      const { bare, processor, exported } = await otelTimes(ms);
+      return [bare, processor, exported * 100];
+    }
     case 'state-input': {
       const { stateTimes } = await import('./state.ts');
       const { save, stringify, restore, parse } = await stateTimes('input', sized(10_000), ms, cpuMs);

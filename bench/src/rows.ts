@@ -11,6 +11,7 @@ export type MeasurementName =
   | 'calls-100'
   | 'calls-1000'
   | 'handoffs'
+  | 'otel'
   | 'state-input'
   | 'state-items'
   | 'state-nested'
@@ -119,6 +120,22 @@ const runs: readonly Measurement[] = [
   },
 ];
 
+const tracing: readonly Measurement[] = [
+  {
+    name: 'otel',
+    peers: stores,
+    together: true,
+    rows: [
+      {
+        title: 'one tool call as OpenTelemetry spans, exported',
+        unit: 'µs/run',
+        goals: [{ atMost: 1.5, of: { peer: 'bare' } }],
+      },
+      { title: '… spans that arrived', unit: '%', peers: own, goals: [{ atLeast: 100 }] },
+    ],
+  },
+];
+
 const states: readonly Measurement[] = [
   {
     name: 'state-input',
@@ -217,4 +234,4 @@ const imports: readonly Measurement[] = [
   },
 ];
 
-export const measurements: readonly Measurement[] = [...runs, ...states, ...sessions, ...imports];
+export const measurements: readonly Measurement[] = [...runs, ...tracing, ...states, ...sessions, ...imports];

@@ -119,8 +119,13 @@ function speechStart(span: Span<'transcription'> | Span<'speech'>): Attributes {
   return { [genAi.operation]: span.type, ...(model === undefined ? undefined : { [genAi.requestModel]: model }) };
 }
 
-/** What is known at the end. `content`: where what people said may be shown. */
-export function spanEnd(span: Span, place: Place, content: Content | undefined): Attributes {
+/** What is known at the end beside `started`. `content`: where what people said may be shown. */
+export function spanEnd(
+  span: Span,
+  place: Place,
+  started: Attributes | undefined,
+  content: Content | undefined,
+): Attributes {
   const attributes: Attributes = {};
   const { turn, conversationId } = place;
   switch (span.type) {
@@ -130,7 +135,7 @@ export function spanEnd(span: Span, place: Place, content: Content | undefined):
       break;
     case 'response':
     case 'generation':
-      modelEnd(span, attributes);
+      modelEnd(span, started, attributes);
       setText(attributes, genAi.conversationId, conversationId);
       setText(attributes, genAi.outputType, place.outputType);
       if (turn !== undefined) attributes[agents.turn] = turn;

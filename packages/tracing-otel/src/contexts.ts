@@ -21,9 +21,8 @@ export class Contexts {
     if (node.span !== undefined) {
       ours.add(node.span);
       node.emitted = node;
-      node.context = api.setSpan(at, node.span);
-    }
-    node.context = node.context.setValue(this.#key, node);
+      node.context = api.setSpan(at, node.span).setValue(this.#key, node);
+    } else if (at !== around?.context) node.context = at.setValue(this.#key, node);
     return node;
   }
 
@@ -33,7 +32,7 @@ export class Contexts {
     const owner = this.#ownerOf(active);
     const span = api.getSpan(node.context);
     const current = api.getSpan(active);
-    if (owner === node && current === span) return fn();
+    if (current === span && owner?.emitted === node.emitted && owner?.segment === node.segment) return fn();
     // Another processor of ours has just put its span there: what it needs stays.
     const isShared = current !== undefined && ours.has(current) && current !== (owner && api.getSpan(owner.context));
     if (owner?.segment !== node.segment && !isShared) return context.with(node.context, fn);

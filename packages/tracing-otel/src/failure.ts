@@ -54,6 +54,7 @@ const SEVERAL_HANDOFFS = 'Multiple handoffs requested';
 export function failureOf(span: Span): Failure | undefined {
   const { error } = span;
   const given = span.details.errorType;
+  if (error === undefined && given === undefined && span.type !== 'function') return undefined;
   if (given === 'cancelled' || isCancelledCall(span))
     return { errorType: 'cancelled', isError: false, message: undefined, detail: undefined };
   if (isWaitingOrRejected(span) || error?.message === SEVERAL_HANDOFFS) return undefined;

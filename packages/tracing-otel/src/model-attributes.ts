@@ -23,10 +23,10 @@ export function modelStart(span: ModelSpan): Attributes {
   return attributes;
 }
 
-/** The rest, at its end, but for content. */
-export function modelEnd(span: ModelSpan, attributes: Attributes): void {
+/** The rest, at its end, but for content; of what was known at its start only what is another now. */
+export function modelEnd(span: ModelSpan, started: Attributes | undefined, attributes: Attributes): void {
   const { details } = span;
-  Object.assign(attributes, modelStart(span));
+  for (const [name, value] of Object.entries(modelStart(span))) if (started?.[name] !== value) attributes[name] = value;
   addRequest(span, details, attributes);
   const tokens = tokensOf(span);
   if (tokens !== undefined) addTokens(tokens, attributes);

@@ -1,4 +1,4 @@
-import type { Context, Link, Span as OTelSpan, SpanContext } from '@opentelemetry/api';
+import type { Attributes, Context, Link, Span as OTelSpan, SpanContext } from '@opentelemetry/api';
 import type { Span } from '@agents/core/tracing';
 import type { Origin } from './carrier.ts';
 import type { Shown } from './delta.ts';
@@ -18,6 +18,8 @@ export interface Node {
   /** The outermost agent around it. */
   readonly topAgent: AgentState | undefined;
   readonly turn: number | undefined;
+  /** What its span was started with, before `mapAttributes`. */
+  readonly started: Attributes | undefined;
   /** The handoff that the next agent directly inside this node comes from. */
   handoff: { readonly context: SpanContext; readonly to: string } | undefined;
 }

@@ -75,7 +75,7 @@ export class OTelTraceProcessor implements TraceProcessor {
     if (parent === undefined) return;
     if (span.type === 'agent' && parent.agent === undefined) parent.segment.interrupted = false;
     const at = this.#contexts.under(parent);
-    if (this.#isCollapsed(span)) this.#nodes.set(span, this.#node(parent, span, undefined, at));
+    if (this.#isCollapsed(span)) this.#nodes.set(span, this.#node(parent, span, at));
     else this.#startSpan(span, parent, at);
   }
 
@@ -154,7 +154,7 @@ export class OTelTraceProcessor implements TraceProcessor {
     const { segment, base, startsAnew } = this.#segments.begin(trace, this.#contexts.caller(), startTimeMs);
     const hasRoot = this.#settings.workflowSpan && (isTold || startsAnew);
     const span = hasRoot ? this.#startRoot(trace, segment, base, startTimeMs) : undefined;
-    const parts = { span, segment, agent: undefined, topAgent: undefined, turn: undefined };
+    const parts = { span, segment, agent: undefined, topAgent: undefined, turn: undefined, started: undefined };
     const node = this.#contexts.node(parts, undefined, base);
     this.#nodes.set(trace, node);
     if (span !== undefined) {
@@ -196,18 +196,19 @@ export class OTelTraceProcessor implements TraceProcessor {
   }
 
   #startSpan(span: Span, parent: Node, at: Context): void {
+    const attributes = spanStart(span, placeOf(span, parent));
     let started: OTelSpan | undefined;
     try {
-      started = this.#providers.tracer?.startSpan(nameOf(span), this.#startOptions(span, parent), at);
+      started = this.#providers.tracer?.startSpan(nameOf(span), this.#startOptions(span, parent, attributes), at);
     } finally {
       // What is inside a span that could not be made goes under the one around it.
-      const node = this.#node(parent, span, started, at);
+      const node = this.#node(parent, span, at, started, attributes);
       this.#nodes.set(span, node);
       if (started !== undefined) this.#opened(node);
     }
   }
 
-  #startOptions(span: Span, parent: Node): SpanOptions {
+  #startOptions(span: Span, parent: Node, attributes: Attributes): SpanOptions {
     const links = parent.segment.links.splice(0);
     if (span.type === 'agent' && parent.handoff !== undefined) {
       if (parent.handoff.to === span.spanData.name) links.push(link(parent.handoff.context, 'handoff'));
@@ -215,7 +216,7 @@ export class OTelTraceProcessor implements TraceProcessor {
     }
     return {
       kind: kindOf(span),
-      attributes: this.#mapping.map(spanStart(span, placeOf(span, parent)), span),
+      attributes: this.#mapping.map(attributes, span),
       ...(links.length > 0 && { links }),
       ...(span.startTimeMs !== undefined && { startTime: hrTime(span.startTimeMs) }),
     };
@@ -232,7 +233,7 @@ export class OTelTraceProcessor implements TraceProcessor {
 
   #describeEnd(span: Span, node: Node, otel: OTelSpan, failure: Failure | undefined): void {
     const { content } = this.#mapping;
-    const attributes = spanEnd(span, placeOf(span, node), content);
+    const attributes = spanEnd(span, placeOf(span, node), node.started, content);
     if (content !== undefined && (span.type === 'response' || span.type === 'generation'))
       Object.assign(attributes, modelContent(span, this.#shownInput(span, node.agent), content));
     if (span.type === 'agent') noteContent(node, attributes);
@@ -278,13 +279,13 @@ export class OTelTraceProcessor implements TraceProcessor {
     }
   }
 
-  #node(parent: Node, span: Span, otel: OTelSpan | undefined, at: Context): Node {
+  #node(parent: Node, span: Span, at: Context, otel?: OTelSpan, started?: Attributes): Node {
     const agent: AgentState | undefined =
       span.type === 'agent'
         ? { span, context: otel?.spanContext(), calls: { model: 0, tool: 0 }, turnFailure: undefined, shown: undefined }
         : parent.agent;
     const turn = span.type === 'turn' ? span.spanData.turn : span.type === 'agent' ? undefined : parent.turn;
-    const parts = { span: otel, segment: parent.segment, agent, topAgent: parent.topAgent ?? agent, turn };
+    const parts = { span: otel, segment: parent.segment, agent, topAgent: parent.topAgent ?? agent, turn, started };
     return this.#contexts.node(parts, parent.emitted, at);
   }
 
