@@ -54,14 +54,11 @@ bothForms((runForm, form) => {
       expect((await runForm(a, 'go', { toolNameCollisionPolicy })).lastAgent).toBe(b);
       expect(lines).toEqual([]);
     });
+  });
 
-    it('are looked for in each turn, among what is enabled then [TOOL-I7]', async () => {
-      const lines = logged();
+  describe(`a tool that is enabled later (${form})`, () => {
+    const desk = (): { agent: Agent; model: ScriptedModel } => {
       let both = false;
-      const first = named('first', () => {
-        return true;
-      });
-      const second = named('second', () => both);
       const model = new ScriptedModel([
         toolCall('t', {}),
         () => {
@@ -71,14 +68,14 @@ bothForms((runForm, form) => {
         toolCall('t', {}),
         'done',
       ]);
-      const agent = new Agent({ name: 'A', model, tools: [first, second] });
-      const play = runForm(agent, 'go', { toolNameCollisionPolicy });
-      if (toolNameCollisionPolicy === 'error') {
-        expect(await rejection(play)).toMatchObject({ name: 'UserError' });
-        expect(model.calls).toHaveLength(2);
-        return;
-      }
-      await play;
+      const tools = [named('first', () => true), named('second', () => both)];
+      return { agent: new Agent({ name: 'A', model, tools }), model };
+    };
+
+    it('takes the name from then on, with one warning [TOOL-I7, TOOL-I2]', async () => {
+      const lines = logged();
+      const { agent, model } = desk();
+      await runForm(agent, 'go');
       expect(model.calls.map(({ request }) => request.tools.map(({ description }) => description))).toEqual([
         ['first'],
         ['first'],
@@ -86,6 +83,14 @@ bothForms((runForm, form) => {
         ['second'],
       ]);
       expect(lines).toHaveLength(1);
+    });
+
+    it('fails that turn under `error`, before the model is asked [TOOL-I7]', async () => {
+      const { agent, model } = desk();
+      expect(await rejection(runForm(agent, 'go', { toolNameCollisionPolicy: 'error' }))).toMatchObject({
+        name: 'UserError',
+      });
+      expect(model.calls).toHaveLength(2);
     });
   });
 });
