@@ -5,6 +5,7 @@
 import { existsSync, readdirSync, realpathSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { environment, root, step, StepError } from './bootstrap.mjs';
+import { pythonEnvironment } from './python.mjs';
 import { answers, launch } from './servers.mjs';
 
 const isRoot = process.getuid?.() === 0;
@@ -26,7 +27,7 @@ async function asUser(user, folder, command) {
  * `folders`, of which the first found counts, `packages` are Debian's. A `server` says how it is started: all functions get
  * `{ program, folder, port, durable, config }`: `durable` for servers whose acknowledged writes have to outlive them, `config` a file of its settings; `prepare` makes
  * what it needs in its folder (which may have it already), `stopSignal` (default `TERM`) is how it is asked to end.
- * `otherwise`: the program when none is found.
+ * `otherwise`: the program when none is found. `prepared`: makes of the program what tests use.
  */
 const services = {
   chromium: {
@@ -34,6 +35,13 @@ const services = {
     is: 'the path of a Chromium or Chrome',
     programs: ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'],
     packages: ['chromium'],
+  },
+  python: {
+    variable: 'TEST_PYTHON',
+    is: 'the path of a Python 3.10 or newer with openai-agents 0.24 and the drivers of its sessions',
+    programs: ['python3'],
+    packages: ['python3', 'python3-venv'],
+    prepared: pythonEnvironment,
   },
   redis: {
     variable: 'TEST_REDIS_URL',
@@ -86,20 +94,12 @@ const services = {
       command: ({ program, folder, port, durable }) => [
         ...becoming('postgres'),
         join(dirname(realpathSync(program)), 'postgres'),
-        ...[
-          '-D',
-          folder,
-          '-p',
-          port,
-          '-k',
-          folder,
-          '-h',
-          '127.0.0.1',
-          '-c',
-          'max_connections=200',
-          '-c',
-          'log_min_messages=fatal',
-        ],
+        `-D${folder}`,
+        `-p${port}`,
+        `-k${folder}`,
+        '-h127.0.0.1',
+        '-cmax_connections=200',
+        '-clog_min_messages=fatal',
         ...(durable ? [] : ['-c', 'fsync=off', '-c', 'synchronous_commit=off', '-c', 'full_page_writes=off']),
       ],
       // Does not wait for clients that are still there.
@@ -259,7 +259,7 @@ async function valueOf(name, service, started) {
   if (given && !server && !existsSync(given)) throw new StepError(`${variable} is ${given}, which is not there.`);
   if (given) return given;
   const program = await find(name, service);
-  if (!server) return program;
+  if (!server) return (await service.prepared?.(program)) ?? program;
   const running = await launch(name, server, program);
   started.push({ variable, server: running });
   return running.url;
