@@ -1,5 +1,6 @@
 import { ModelBehaviorError } from '../base/errors.ts';
 import { createSpan } from '../tracing/create.ts';
+import { isSeen } from '../tracing/make.ts';
 import { failureToTrace } from './abort.ts';
 import { modelErrorType, requestDetails } from './call-details.ts';
 import { addDetails, failSpan, finishItem, startItem } from '../tracing/lifecycle.ts';
@@ -15,20 +16,22 @@ export type ModelSpanType = 'response' | 'generation';
 type ModelStream = AsyncGenerator<ResponseStreamEvent, ResponseMetadata | void>;
 
 /**
- * The span of one model call, started; `undefined` when nobody would see it. Its maker finishes it.
+ * The span of one model call, started; `undefined` when nobody would see it, and then nothing is asked for. Its maker
+ * finishes it.
  *
- * @param call what the maker knows beside the request
+ * @param init makes the data
+ * @param call tells what the maker knows beside the request
  */
 export function startModelSpan<K extends ModelSpanType>(
-  init: SpanInit<K>,
+  init: () => SpanInit<K>,
   request: ModelRequest,
-  call: ModelCallDetails,
+  call: () => ModelCallDetails,
 ): Span<K> | undefined {
-  if (request.tracing === 'disabled') return undefined;
-  const made = createSpan(init, request.traceParent === undefined ? undefined : { parent: request.traceParent });
+  if (request.tracing === 'disabled' || !isSeen(request.traceParent)) return undefined;
+  const made = createSpan(init(), request.traceParent === undefined ? undefined : { parent: request.traceParent });
   if (made.isNoop) return undefined;
   const span = made as Span as Span<ModelSpanType>;
-  addDetails<ModelSpanType>(span, { ...requestDetails(span, request, showsData(request)), ...call });
+  addDetails<ModelSpanType>(span, { ...requestDetails(span, request, showsData(request)), ...call() });
   return startItem(made as Span) as Span<K>;
 }
 

@@ -31,9 +31,9 @@ export class ResponseSpan {
     this.#call = call;
     const data = showsData(request);
     this.#span = startModelSpan(
-      { type: 'response', ...(data ? { input: tracedInput(request.input) } : undefined) },
+      () => ({ type: 'response', ...(data ? { input: tracedInput(request.input) } : undefined) }),
       request,
-      callDetails(call),
+      () => callDetails(call),
     );
     this.#showsId = this.#span !== undefined && !data && isOfficial(call.client);
   }

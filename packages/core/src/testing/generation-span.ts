@@ -67,11 +67,13 @@ async function* recorded(span: Span<'generation'>, request: ModelRequest, stream
 
 function start(model: string, request: ModelRequest, stream: boolean): Span<'generation'> | undefined {
   const data = showsData(request);
-  const modelConfig = settingsToTrace(request.modelSettings, data);
   return startModelSpan(
-    { type: 'generation', model, modelConfig, ...(data && { input: messagesOf(request) }) },
+    () => {
+      const modelConfig = settingsToTrace(request.modelSettings, data);
+      return { type: 'generation', model, modelConfig, ...(data && { input: messagesOf(request) }) };
+    },
     request,
-    { requestModel: model, stream },
+    () => ({ requestModel: model, stream }),
   );
 }
 

@@ -3,7 +3,7 @@ import { checkOptions, kindOf, kinds } from '../base/options.ts';
 import { generateSpanId, generateTraceId } from './ids.ts';
 import { log } from './log.ts';
 import { isNoop, isNoopId, noopSpan, noopTrace } from './noop.ts';
-import { isDisabled, warnOnce } from './runtime.ts';
+import { isDisabled, runtime, warnOnce } from './runtime.ts';
 import { currentFrame } from './scope.ts';
 import { checkSpanInit, dataOf } from './span-data.ts';
 import { LiveSpan } from './span.ts';
@@ -55,6 +55,15 @@ export function spanUnder<K extends SpanType>(
     startTimeMs: options.startTimeMs,
   });
   return span as SpanOf<SpanType> as Span<K>;
+}
+
+/** Whether a span made there would be seen: asked before its data is put together. */
+export function isSeen(parent: Trace | Span | undefined): boolean {
+  if (isDisabled()) return false;
+  // Another maker decides for itself.
+  if (runtime().provider !== undefined) return true;
+  const at = parent ?? currentParent();
+  return at !== undefined && !isNoop(at) && isRecording(at.type === 'trace' ? at : at.trace);
 }
 
 /** The current span, else the current trace. */
