@@ -85,6 +85,70 @@ describe('FakeOpenAI', () => {
     }
   });
 
+  it('asks nobody else, over fetch and over its server [MODEL-1201]', async () => {
+    const elsewhere = vi.spyOn(globalThis, 'fetch').mockRejectedValue(new Error('the network was asked'));
+    try {
+      const fake = new FakeOpenAI({ steps: ['Hi.'] });
+      expect((await (await clientOf(fake)).responses.create(body)).output_text).toBe('Hi.');
+      expect(elsewhere).not.toHaveBeenCalled();
+    } finally {
+      elsewhere.mockRestore();
+    }
+  });
+
+  it('records every request, those that it refuses too, and gives each answer an id of its own [MODEL-1202]', async () => {
+    const fake = new FakeOpenAI({ apiKeys: ['sk-secret'], steps: ['a', 'b', 'c'] });
+    fake.inject({ kind: 'html', on: { nth: 6 } });
+    fake.inject({ kind: 'status', status: 429, on: { nth: 7 } });
+    await using server = await fake.listen();
+    const authorization = 'Bearer sk-secret';
+    const answers: Response[] = [];
+    for (const at of ['https://fake.invalid/v1', server.baseURL]) {
+      const ask = async (path: string, init: RequestInit, ask = at === server.baseURL ? fetch : fake.fetch) =>
+        answers.push(await ask(`${at}${path}`, init));
+      await ask('/models?limit=3&after=m', { headers: { authorization, 'x-own': '1' } });
+      await ask('/responses', { method: 'POST', headers: { authorization }, body: JSON.stringify(body) });
+      const streaming = JSON.stringify({ ...body, stream: true });
+      await ask('/responses', { method: 'POST', headers: { authorization: 'Bearer sk-other' }, body: streaming });
+      await ask('/nothing', { method: 'PUT', headers: { authorization }, body: '{"a"' });
+    }
+    await Promise.all(answers.map((answer) => answer.text()));
+    expect(answers.map((answer) => answer.status)).toEqual([200, 200, 401, 404, 200, 502, 429, 404]);
+    const ids = answers.map((answer) => answer.headers.get('x-request-id'));
+    expect(ids.every((id) => /^req_\d+$/u.test(id ?? ''))).toBe(true);
+    expect(new Set(ids).size).toBe(answers.length);
+    for (const { headers } of answers)
+      for (const name of ['openai-processing-ms', 'x-ratelimit-limit-requests', 'x-ratelimit-remaining-requests'])
+        expect(headers.get(name)).toMatch(/^\d+$/u);
+    const half = [
+      {
+        method: 'GET',
+        path: '/v1/models',
+        query: { limit: '3', after: 'm' },
+        headers: { authorization: 'Bearer ***', 'x-own': '1' },
+        body: undefined,
+      },
+      { method: 'POST', path: '/v1/responses', query: {}, body },
+      { headers: { authorization: 'Bearer ***' }, body: { ...body, stream: true } },
+      { method: 'PUT', path: '/v1/nothing', body: '{"a"' },
+    ];
+    expect(fake.requests).toMatchObject([...half, ...half].map((request) => ({ transport: 'http', ...request })));
+    expect(JSON.stringify(fake.requests)).not.toContain('sk-');
+  });
+
+  it('pads deltas unless it is asked not to; both streams keep the grammar [MODEL-1207]', async () => {
+    const client = await clientOf(new FakeOpenAI({ steps: ['One.', 'One.', 'One.'] }));
+    const padded: (boolean | undefined)[][] = [];
+    for (const options of [undefined, { include_obfuscation: true }, { include_obfuscation: false }]) {
+      const more = options && { stream_options: options };
+      const { events } = await read(await client.responses.create({ ...body, ...more, stream: true }));
+      assertResponseStream(events);
+      const deltas = events.filter((event) => event.type.endsWith('.delta'));
+      padded.push([...new Set(deltas.map((event) => 'obfuscation' in event))]);
+    }
+    expect(padded).toEqual([[true], [true], [false]]);
+  });
+
   it('listens where only programs of this machine can ask [MODEL-1201]', async () => {
     const listening = vi.spyOn(Server.prototype, 'listen');
     try {
@@ -161,9 +225,22 @@ describe('FakeOpenAI', () => {
         },
       },
     ]);
-    expect((await post('/nothing', { body: '{}' })).status).toBe(404);
-    expect((await post('/models', { body: '{}' })).status).toBe(405);
-    expect((await post('/responses', { body: '{"a"' })).status).toBe(400);
+    for (const [path, sent, status] of [
+      ['/nothing', '{}', 404],
+      ['/models', '{}', 405],
+      ['/responses', '{"a"', 400],
+      ['/responses', '[]', 400],
+    ] as const) {
+      const refused = await post(path, { body: sent });
+      expect([refused.status, await refused.json()]).toEqual([
+        status,
+        { error: { message: expect.any(String), type: 'invalid_request_error', param: null, code: null } },
+      ]);
+    }
+    const open = new FakeOpenAI({ steps: ['x'] });
+    const anyKey = { method: 'POST', headers: { authorization: 'Bearer any' }, body: JSON.stringify(body) };
+    expect((await open.fetch('https://fake.invalid/v1/responses', anyKey)).status).toBe(200);
+    expect((await open.fetch('https://fake.invalid/v1/models')).status).toBe(401);
   });
 
   const user = { role: 'user', content: 'x' };
@@ -428,6 +505,46 @@ describe('FakeOpenAI faults, seen by the client [MODEL-1209]', () => {
     setTimeout(() => (ticked = true), 5);
     await read(await client.responses.create({ ...body, stream: true }));
     expect(ticked).toBe(true);
+  });
+
+  it('answers with each fault once, plain and streamed, over fetch and over its server [MODEL-1208]', async () => {
+    const fake = new FakeOpenAI();
+    await using server = await fake.listen();
+    const clients = [
+      await clientOf(fake),
+      new OpenAI({ apiKey: 'k', baseURL: server.baseURL, maxRetries: 0, logLevel: 'off' }),
+    ];
+    for (const [index, client] of clients.entries())
+      for (const stream of [false, true]) {
+        const ask = async (): Promise<unknown> => {
+          const answer = await client.responses.create({ ...body, stream });
+          if (!(Symbol.asyncIterator in answer)) return { response: answer };
+          const { events, error } = await read(answer);
+          if (error !== undefined) throw error as Error;
+          return events.at(-1);
+        };
+        const isFetch = index === 0;
+        fake.inject({ kind: 'refuse', on: { nth: 1 } });
+        // Whoever listens cannot refuse: the socket is cut before an answer.
+        await expect(ask()).rejects.toMatchObject({ name: 'Error', message: 'Connection error.' });
+        for (const status of ['failed', 'incomplete'] as const) {
+          const details =
+            status === 'failed' ? { code: 'server_error', message: 'm' } : { reason: 'max_output_tokens' };
+          fake.inject({ kind: 'terminal', status, details });
+          const member = status === 'failed' ? 'error' : 'incomplete_details';
+          expect(await ask()).toMatchObject({ response: { status, [member]: details } });
+        }
+        const headers = { 'retry-after': '7', 'retry-after-ms': '7000', 'x-should-retry': 'true' };
+        fake.inject({ kind: 'status', status: 429, headers });
+        const limited = await ask().catch((error: unknown) => error as APIError);
+        expect(limited).toMatchObject({ status: 429, code: 'rate_limit_exceeded' });
+        expect(Object.fromEntries((limited as APIError).headers ?? [])).toMatchObject(headers);
+        fake.inject({ kind: 'html' });
+        await expect(ask()).rejects.toMatchObject({ status: 502, headers: expect.anything() });
+        fake.inject({ kind: 'cut' });
+        await expect(ask()).rejects.toThrow(isFetch || stream ? /terminated|Connection error/u : /./u);
+        expect(await ask()).toMatchObject({ response: { status: 'completed' } });
+      }
   });
 
   it('throws what is left, and forgets everything on reset', async () => {

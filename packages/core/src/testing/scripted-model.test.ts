@@ -130,6 +130,23 @@ describe('ScriptedModel', () => {
     expect([model.calls.length, model.remaining]).toEqual([1, 2]);
   });
 
+  it('knows of a call before its step is asked, also of one that has no step [MODEL-1101]', async () => {
+    const known: unknown[] = [];
+    const model: ScriptedModel = new ScriptedModel([
+      (call) => {
+        known.push(model.calls.length, model.calls[0] === call, model.remaining);
+        return new TypeError('down');
+      },
+    ]);
+    await expect(streamed(model)).rejects.toThrow('down');
+    await expect(streamed(model)).rejects.toMatchObject({ code: 'unexpected_model_call', callIndex: 1 });
+    expect(known).toEqual([1, true, 0]);
+    expect(model.calls.map((call) => [call.index, call.stream])).toEqual([
+      [0, true],
+      [1, true],
+    ]);
+  });
+
   it.each<[string, unknown, RegExp]>([
     ['a number', 7, /Step 2 is not a step/u],
     ['an item without type', [{}], /Step 2 has no output item at index 0/u],
@@ -158,6 +175,34 @@ describe('ScriptedModel', () => {
     expect(second.output).toMatchObject([{ name: 'b', call_id: 'call_2' }]);
   });
 
+  it('copies what it is given in depth, and gives a copy of its own to each call [MODEL-1102, 1103]', async () => {
+    const step = {
+      output: [text('before')],
+      usage: { inputTokens: 1, inputTokensDetails: { cachedTokens: 1, cacheWriteTokens: 0 } },
+      rawUsage: { deep: { a: 1 } },
+    };
+    const preserving = modelRequest({ modelSettings: { preserveRawUsage: true } });
+    const defaults = { inputTokens: 5, inputTokensDetails: { cachedTokens: 5, cacheWriteTokens: 0 } };
+    const model = new ScriptedModel([step, 'x', 'y'], { usage: defaults });
+    Object.assign(step.output[0]?.content[0] ?? {}, { text: 'after' });
+    step.usage.inputTokens = 9;
+    step.usage.inputTokensDetails.cachedTokens = 9;
+    step.rawUsage.deep.a = 9;
+    expect(await model.getResponse(preserving)).toMatchObject({
+      output: [{ content: [{ text: 'before' }] }],
+      usage: { inputTokens: 1, inputTokensDetails: { cachedTokens: 1 } },
+      rawUsage: { deep: { a: 1 } },
+    });
+    const { usage } = await model.getResponse(modelRequest());
+    // Frozen or copied: whatever a caller does with it stays with the caller.
+    Reflect.set(usage, 'inputTokens', 77);
+    Reflect.set(usage.inputTokensDetails, 'cachedTokens', 77);
+    expect((await streamed(model)).response.usage).toMatchObject({
+      inputTokens: 5,
+      inputTokensDetails: { cachedTokens: 5 },
+    });
+  });
+
   it('asks functions, again for what they return, and fails with what they throw [MODEL-1105]', async () => {
     const seen = vi.fn<(index: number, stream: boolean) => void>();
     const model = new ScriptedModel([
@@ -172,11 +217,24 @@ describe('ScriptedModel', () => {
     expect((await streamed(model)).response.output).toMatchObject([{ content: [{ text: 'deep' }] }]);
     expect(seen).toHaveBeenCalledWith(0, true);
     await expect(model.getResponse(modelRequest())).rejects.toBeInstanceOf(RangeError);
+    const failure = new RangeError('expectation');
+    model.add(
+      async () => {
+        throw failure;
+      },
+      async () => async () => [toolCall('a'), text('b')],
+      () => failure,
+      () => 7 as never,
+    );
+    await expect(streamed(model)).rejects.toBe(failure);
+    expect((await model.getResponse(modelRequest())).output).toMatchObject([{ name: 'a' }, { type: 'message' }]);
+    await expect(streamed(model)).rejects.toBe(failure);
+    await expect(streamed(model)).rejects.toMatchObject({ code: 'invalid_model_step' });
   });
 
   it('gives ids, usage and facts as told, raw usage only when asked [MODEL-1103, 1106, 430]', async () => {
     const step = { output: 'x', usage: { requests: 0 }, responseId: null, requestId: 'req', rawUsage: { a: 1 } };
-    const model = new ScriptedModel([step, step, step, 'y'], { usage: { inputTokens: 3 } });
+    const model = new ScriptedModel([step, step, step, step, 'y', 'y'], { usage: { inputTokens: 3 } });
     const plain = await model.getResponse(modelRequest());
     expect(plain).toMatchObject({ usage: { requests: 0 }, requestId: 'req' });
     expect(plain).not.toHaveProperty('responseId');
@@ -188,7 +246,14 @@ describe('ScriptedModel', () => {
       output: expect.anything(),
       rawUsage: { a: 1 },
     });
+    const unasked = (await streamed(model)).response;
+    expect(unasked).toEqual({ ...plain, output: expect.anything() });
+    expect(unasked).not.toHaveProperty('rawUsage');
     expect((await model.getResponse(modelRequest())).usage).toMatchObject({ requests: 1, inputTokens: 3 });
+    expect((await streamed(model)).response).toMatchObject({
+      responseId: 'resp_2',
+      usage: { requests: 1, inputTokens: 3 },
+    });
   });
 
   it('throws errors at once, or after so many events [MODEL-1108]', async () => {
@@ -222,6 +287,107 @@ describe('ScriptedModel', () => {
     expect((await model.getResponse(modelRequest())).responseId).toBe('own');
     for await (const _ of model.streamResponse(modelRequest())) break;
     expect(closed).toHaveBeenCalledTimes(3);
+  });
+
+  it('closes the iterator of exact events on abort, and tells of a failing close where nothing else failed [MODEL-1109]', async () => {
+    const closed: string[] = [];
+    const closing = new Error('close');
+    const all = synthesizeStream({ output: [text('x')], usage: toUsage() });
+    const source = (name: string): AsyncIterable<ResponseStreamEvent> => ({
+      [Symbol.asyncIterator]() {
+        let at = 0;
+        return {
+          next: async () => {
+            const value = all[at++];
+            return value === undefined ? { done: true, value } : { done: false, value };
+          },
+          return: async () => {
+            closed.push(name);
+            throw closing;
+          },
+        };
+      },
+    });
+    const failure = new Error('step');
+    const model = new ScriptedModel([
+      { events: source('left') },
+      { events: source('failed'), error: failure, failAfterEvents: 1 },
+      { events: source('aborted') },
+    ]);
+    const leave = async (): Promise<void> => {
+      for await (const _ of model.streamResponse(modelRequest())) break;
+    };
+    await expect(leave()).rejects.toBe(closing);
+    await expect(streamed(model)).rejects.toBe(failure);
+    const abort = new AbortController();
+    const read = (async () => {
+      for await (const _ of model.streamResponse(modelRequest({ signal: abort.signal }))) abort.abort();
+    })();
+    await expect(read).rejects.toBeInstanceOf(RunAbortedError);
+    expect(closed).toEqual(['left', 'failed', 'aborted']);
+  });
+
+  it.each([
+    ['word', ['One', ' two', ' three']],
+    [4, ['One ', 'two ', 'thre', 'e']],
+    [undefined, ['One two three']],
+  ] as const)('splits text, arguments and reasoning: %s [MODEL-1108]', async (chunk, pieces) => {
+    const spoken = 'One two three';
+    const model = new ScriptedModel([
+      { output: [reasoning(spoken), toolCall('a', spoken), refusal(spoken), text(spoken)], chunk },
+    ]);
+    const { events } = await streamed(model);
+    const byItem: string[][] = [];
+    for (const event of events) {
+      if (!event.type.endsWith('.delta')) continue;
+      const { output_index: index, delta } = event as { output_index: number; delta: string };
+      (byItem[index] ??= []).push(delta);
+    }
+    expect(byItem).toEqual(Array(4).fill(pieces));
+  });
+
+  it('makes streams in the order of the grammar, whose events share nothing [MODEL-1107]', async () => {
+    const model = new ScriptedModel([{ output: [reasoning('Hm.'), toolCall('a', { x: 1 }), text('Hi.')] }]);
+    const events: ResponseStreamEvent[] = [];
+    const { output } = await callModel(model, modelRequest(), (event) => events.push(event));
+    expect(events.map((event) => event.type.replace('response.', ''))).toEqual([
+      'created',
+      'in_progress',
+      'output_item.added',
+      'reasoning_summary_part.added',
+      'reasoning_summary_text.delta',
+      'reasoning_summary_text.done',
+      'reasoning_summary_part.done',
+      'output_item.done',
+      'output_item.added',
+      'function_call_arguments.delta',
+      'function_call_arguments.done',
+      'output_item.done',
+      'output_item.added',
+      'content_part.added',
+      'output_text.delta',
+      'output_text.done',
+      'content_part.done',
+      'output_item.done',
+      'completed',
+    ]);
+    for (const event of events.slice(0, 2))
+      expect(event).toMatchObject({ response: { status: 'in_progress', output: [], usage: null } });
+    expect(events.filter((event) => event.type === 'response.output_item.added')).toMatchObject([
+      { item: { status: 'in_progress', summary: [] } },
+      { item: { status: 'in_progress', arguments: '' } },
+      { item: { status: 'in_progress', content: [] } },
+    ]);
+    const owners = new Map<object, number>();
+    const walk = (value: unknown, owner: number): void => {
+      if (typeof value !== 'object' || value === null) return;
+      expect(owners.get(value) ?? owner).toBe(owner);
+      owners.set(value, owner);
+      for (const member of Object.values(value)) walk(member, owner);
+    };
+    for (const [index, event] of events.entries()) walk(event, index);
+    // What the reader is given stands in the terminal event, which is the last one.
+    walk(output, events.length - 1);
   });
 
   it('makes complete streams of all kinds of items whose stream is known, in pieces [MODEL-1107] [MODEL#79]', async () => {

@@ -39,10 +39,11 @@ export class FaultList {
     let breaking: RequestFaults['breaking'];
     for (const entry of this.#list) {
       const { fault } = entry;
-      const isBreaking = fault.kind !== 'delay' && fault.kind !== 'slow';
-      if (entry.left <= 0 || (isBreaking && breaking !== undefined) || !fits(fault, request)) continue;
+      if (entry.left <= 0 || !fits(fault, request)) continue;
       entry.seen += 1;
       if (fault.on?.nth !== undefined && entry.seen < fault.on.nth) continue;
+      const isBreaking = fault.kind !== 'delay' && fault.kind !== 'slow';
+      if (isBreaking && breaking !== undefined) continue;
       entry.left -= 1;
       if (fault.kind === 'delay') delayMs += fault.ms;
       else if (fault.kind === 'slow') slowMs += fault.ms;
