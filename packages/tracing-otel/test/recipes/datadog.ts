@@ -1,0 +1,4 @@
+import type { OTelTraceOptions } from '@agents/tracing-otel';
+
+// Datadog reads the GenAI names as they are.
+export const datadog: OTelTraceOptions = { captureContent: true };
