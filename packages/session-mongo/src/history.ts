@@ -4,6 +4,7 @@ import type { MongoClient } from 'mongodb';
 import { append } from './append.ts';
 import { makeClient } from './arguments.ts';
 import type { Config } from './arguments.ts';
+import { ensureConnected } from './connect.ts';
 import { ensureIndexes } from './indexes.ts';
 import { collectionsOf, operationKey } from './layout.ts';
 import type { Collections } from './layout.ts';
@@ -48,6 +49,7 @@ export class MongoDBHistory implements HistoryBackend {
   }
 
   async read(count: number | undefined): Promise<StoredHistory> {
+    await ensureConnected(this.#scope.client);
     const { history, generation } = await readHistory(this.#scope, count, this.#generation);
     this.#generation = generation;
     return history;
@@ -55,6 +57,7 @@ export class MongoDBHistory implements HistoryBackend {
 
   async write(change: HistoryWrite): Promise<string> {
     const { operation } = change;
+    await ensureConnected(this.#scope.client);
     await ensureIndexes(this.#scope, this.#config);
     const key = operation && { id: operationKey(this.#scope.sessionId, operation.id), digest: operation.digest };
     if (change.type === 'append') return await append(this.#scope, change, key);
@@ -62,17 +65,20 @@ export class MongoDBHistory implements HistoryBackend {
   }
 
   async pop(): Promise<StoredRecord | undefined> {
+    await ensureConnected(this.#scope.client);
     const { record, generation } = await pop(this.#scope, this.#generation);
     this.#generation = generation;
     return record;
   }
 
   async clear(): Promise<void> {
+    await ensureConnected(this.#scope.client);
     await ensureIndexes(this.#scope, this.#config);
     this.#generation = await clear(this.#scope);
   }
 
   async ping(): Promise<void> {
+    await ensureConnected(this.#scope.client);
     await this.#scope.client.db(this.#config.place.database).command({ ping: 1 });
   }
 

@@ -11,6 +11,7 @@ import type { Filter, MongoClient, Sort, WithId } from 'mongodb';
 
 import { makeClient } from './arguments.ts';
 import type { Config } from './arguments.ts';
+import { ensureConnected } from './connect.ts';
 import { MongoDBHistory } from './history.ts';
 import { ensureIndexes } from './indexes.ts';
 import { batchesOf, collectionsOf, countOf, integer, sameGeneration } from './layout.ts';
@@ -62,6 +63,7 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
   }
 
   async list(page: SessionPage): Promise<SessionPageResult> {
+    await ensureConnected(this.#client);
     const found = await this.#collections.sessions
       .find(conditionsOf(page), { sort: orderOf(page), limit: page.limit + 1, projection: { _operations: 0 } })
       .toArray();
@@ -75,6 +77,7 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
   }
 
   async get(sessionId: string): Promise<SessionInfo | undefined> {
+    await ensureConnected(this.#client);
     const document = await this.#collections.sessions.findOne(
       { session_id: sessionId },
       { projection: { _operations: 0 } },
@@ -84,6 +87,7 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
   }
 
   async remove(sessionIds: readonly string[], idleSince?: Date): Promise<{ sessions: number; items: number }> {
+    await ensureConnected(this.#client);
     const idle: Filter<SessionDocument> = idleSince === undefined ? {} : { updated_at: { $lt: idleSince } };
     const found = await this.#collections.sessions.find({ session_id: { $in: [...sessionIds] }, ...idle }).toArray();
     const counts = await this.#counts(found);
@@ -98,6 +102,7 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
 
   async setMetadata(sessionId: string, patch: Readonly<Record<string, unknown>>): Promise<void> {
     const { sessions } = this.#collections;
+    await ensureConnected(this.#client);
     await ensureIndexes(this.#collections, this.#config);
     for (;;) {
       const current = await sessions.findOne({ session_id: sessionId }, { projection: { metadata: 1 } });
@@ -123,6 +128,7 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
   }
 
   async check(): Promise<string[]> {
+    await ensureConnected(this.#client);
     const { sessions, messages } = this.#collections;
     const advice: string[] = [];
     for (const [collection, keys, unique] of [

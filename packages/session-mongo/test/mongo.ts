@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import { env } from 'node:process';
 
 import { startServer } from '@agents/testkit';
@@ -23,7 +25,7 @@ export const freshName = (): string => `t${process.pid}_${Date.now()}_${++drawn}
 /** A member of a replica set of its own; with `announce` others find it there, behind a proxy. */
 export async function startReplicaSet(options: ServerOptions & { announce?: string } = {}): Promise<RunningServer> {
   const { announce, ...rest } = options;
-  const isOurs = await startsOurs();
+  const isOurs = startsOurs();
   const args = isOurs
     ? ['--replica-set', 'rs', ...(announce === undefined ? [] : ['--announce', announce])]
     : ['--replSet', 'rs'];
@@ -35,13 +37,9 @@ export async function startReplicaSet(options: ServerOptions & { announce?: stri
 /** How the driver finds the set, by any of its addresses. */
 export const replicaSetUrl = (port: number): string => `mongodb://127.0.0.1:${port}/?replicaSet=rs`;
 
-async function startsOurs(): Promise<boolean> {
-  const probe = await startServer('mongo');
-  const client = new MongoClient(probe.url);
-  const { gitVersion } = await client.db('admin').command({ buildInfo: 1 });
-  await client.close();
-  await probe.stop();
-  return gitVersion === 'agents-mongo-server';
+/** Whether there is no other server to start. */
+function startsOurs(): boolean {
+  return !(env['PATH'] ?? '').split(delimiter).some((folder) => existsSync(join(folder, 'mongod')));
 }
 
 async function initiate(server: RunningServer, announce = `127.0.0.1:${server.port}`): Promise<void> {
@@ -50,11 +48,14 @@ async function initiate(server: RunningServer, announce = `127.0.0.1:${server.po
   await client.close();
 }
 
-/** Looks for a lost server often: a test waits for nothing else. */
+/**
+ * Looks for a lost server often: a test waits for nothing else. And never in the moment in which it was lost: the driver
+ * (7.9) waits for ever when it writes to a socket that ends in the same turn of the loop.
+ */
 export const quick: MongoClientOptions = {
-  minHeartbeatFrequencyMS: 20,
-  heartbeatFrequencyMS: 200,
-  serverSelectionTimeoutMS: 5000,
+  minHeartbeatFrequencyMS: 100,
+  heartbeatFrequencyMS: 100,
+  serverSelectionTimeoutMS: 10_000,
 };
 
 export interface Raw {

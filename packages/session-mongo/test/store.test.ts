@@ -56,8 +56,8 @@ it('lists sessions that the Python SDK made, those without an update too [SESS-3
   const database = freshName();
   const { sessions, messages } = raw(client, database);
   await sessions.insertMany([
-    { session_id: 'old' } as never,
-    { session_id: 'new', created_at: new Date(1000), updated_at: new Date(2000), _seq: 2, _generation: 0 } as never,
+    { session_id: 'old' },
+    { session_id: 'new', created_at: new Date(1000), updated_at: new Date(2000), _seq: 2, _generation: 0 },
   ]);
   await messages.insertOne({ session_id: 'new', seq: 1, generation: 0, message_data: ['{"a":1}', '{"a":2}'] } as never);
   await using store = new MongoDBSessionStore({ client, database });

@@ -1,0 +1,183 @@
+import { configureLogging } from '@agents/core';
+import { SessionClosedError, SessionOutcomeUnknownError } from '@agents/core/session';
+import { MongoServer } from '@agents/mongo-server';
+import { freePort } from '@agents/testkit';
+import { MongoClient, MongoServerError } from 'mongodb';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { MongoDBSession } from '../src/index.ts';
+import { operations, runCell } from './faults/cells.ts';
+import type { Fault, Outcome } from './faults/cells.ts';
+import { Rig } from './faults/rig.ts';
+import { commandOn, freshName, hooked, mongoUrl, quick } from './mongo.ts';
+
+const user = (content: string) => ({ role: 'user' as const, content });
+beforeAll(() => configureLogging({ level: 'error' }));
+afterAll(() => configureLogging({ level: 'warn' }));
+
+/** What a fault may lead to, of an operation that was sent but once. */
+const allowed: Readonly<Record<Fault, readonly Outcome[]>> = {
+  before: ['unknown, absent'],
+  middle: ['unknown, absent'],
+  sent: ['unknown, done', 'unknown, absent'],
+  reply: ['unknown, done'],
+  restart: ['ok', 'unknown, done', 'unknown, absent'],
+  killed: ['unknown, done', 'unknown, absent'],
+};
+
+describe('on a server of its own', () => {
+  let rig: Rig;
+  beforeAll(async () => {
+    rig = await Rig.start('standalone');
+  });
+  afterAll(() => rig.stop());
+
+  // All of them, many times: pnpm faults mongo.
+  const cells = operations.flatMap((operation) => {
+    const some: Fault[] = ['before', 'sent', 'reply', 'middle'];
+    if (operation === 'append' || operation === 'pop') some.push('restart');
+    if (operation === 'append') some.push('killed');
+    return some.map((fault) => [operation, fault] as const);
+  });
+  it.each(cells)(
+    '%s is whole or absent, and its id settles it, when the connection breaks: %s [SESS-006, 034, 250]',
+    { timeout: 60_000 },
+    async (operation, fault) => {
+      expect(allowed[fault]).toContain(await runCell(rig, operation, fault, false));
+    },
+  );
+
+  it('a call that gets no answer in time has an unknown outcome, a read fails as what it is [SESS-156]', async () => {
+    const session = new MongoDBSession<object>(freshName(), { client: rig.client, operationTimeoutMs: 300 });
+    await session.addItems([user('1')]);
+    rig.proxy.silence(true);
+    await expect(session.addItems([user('2')])).rejects.toThrow(SessionOutcomeUnknownError);
+    await expect(session.getItems()).rejects.toThrow('operationTimeoutMs');
+    expect(await session.ping()).toBe(false);
+    rig.proxy.silence(false);
+    rig.proxy.cutAll();
+    await expect.poll(() => session.ping(), { timeout: 30_000 }).toBe(true);
+  });
+
+  it('an append that could reserve no numbers wrote nothing, and is told so [SESS-151]', async () => {
+    const session = new MongoDBSession<object>(freshName(), { client: rig.client });
+    await session.addItems([user('1')]);
+    void rig.proxy.cutNext('reply', { matching: commandOn('findAndModify', 'agent_sessions') });
+    const error: unknown = await session.addItems([user('2')]).catch((thrown: unknown) => thrown);
+    expect(error).not.toBeInstanceOf(SessionOutcomeUnknownError);
+    expect((error as Error).name).toMatch(/^MongoNetwork/);
+    expect(await session.getItems()).toEqual([user('1')]);
+  });
+});
+
+describe('on a replica set', () => {
+  let rig: Rig;
+  beforeAll(async () => {
+    rig = await Rig.start('replica set');
+  });
+  afterAll(() => rig.stop());
+
+  it.each(
+    operations.flatMap((operation) => (['before', 'reply'] as const).map((fault) => [operation, fault] as const)),
+  )('%s is sent again by the driver and done once: %s [SESS-250]', async (operation, fault) => {
+    expect(await runCell(rig, operation, fault, false)).toBe('ok');
+  });
+
+  it('an append is whole or absent when the server dies [SESS-006, 034]', async () => {
+    expect(['ok', 'unknown, done', 'unknown, absent']).toContain(await runCell(rig, 'append', 'restart', false));
+  });
+});
+
+describe('a session of its own client', () => {
+  it('closes it, for good, and ends what was called before [H2, SESS-154]', async () => {
+    const session = new MongoDBSession<object>('s', { url: mongoUrl(), database: freshName() });
+    const added = session.addItems([user('1')]);
+    await Promise.all([session.close(), session.close()]);
+    await added;
+    await session.close();
+    expect(session.closed).toBe(true);
+    for (const call of [
+      () => session.getItems(),
+      () => session.addItems([]),
+      () => session.ping(),
+      () => session.popItem(),
+    ])
+      await expect(call()).rejects.toThrow(SessionClosedError);
+  });
+
+  it('stays closed when closing failed, and a second close tries again [H4, SESS-154]', async () => {
+    const session = new MongoDBSession<object>('s', { url: mongoUrl(), database: freshName() });
+    await session.addItems([user('1')]);
+    const { close } = MongoClient.prototype;
+    let calls = 0;
+    MongoClient.prototype.close = async function (this: MongoClient, ...args: Parameters<typeof close>) {
+      if (++calls === 1) throw new Error('cannot close');
+      return await close.apply(this, args);
+    } as typeof close;
+    try {
+      await expect(session.close()).rejects.toThrow('cannot close');
+      await expect(session.getItems()).rejects.toThrow(SessionClosedError);
+      await session.close();
+      expect(calls).toBe(2);
+    } finally {
+      MongoClient.prototype.close = close;
+    }
+  });
+});
+
+describe('errors of the driver', () => {
+  it('pass unchanged, without the password that was wrong [SESS-151, 391]', async () => {
+    const server = await MongoServer.start({ refuseLogins: true });
+    const url = server.url.replace('://', '://ada:secret@');
+    const session = new MongoDBSession<object>('s', { url, clientOptions: quick });
+    const error: unknown = await session.addItems([user('1')]).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(MongoServerError);
+    expect((error as MongoServerError).code).toBe(18);
+    expect(`${String((error as Error).stack)} ${JSON.stringify(error)}`).not.toContain('secret');
+    await session.close();
+    await server.stop();
+  });
+
+  it('of a server that is not there say so, are no unknown outcome, and are over when it comes [SESS-151]', async () => {
+    const port = await freePort();
+    const options = { url: `mongodb://127.0.0.1:${port}`, clientOptions: { serverSelectionTimeoutMS: 100 } };
+    await using session = new MongoDBSession<object>('s', options);
+    for (const call of [
+      () => session.addItems([user('1')]),
+      () => session.getItems(),
+      () => session.popItem(),
+      () => session.clearSession(),
+    ])
+      await expect(call()).rejects.toMatchObject({ name: 'MongoServerSelectionError' });
+    expect(await session.ping()).toBe(false);
+    const server = await MongoServer.start({ port });
+    await session.addItems([user('1')]);
+    expect(await session.getItems()).toEqual([user('1')]);
+    await session.close();
+    await server.stop();
+  });
+
+  it.each([
+    ['refused by the server', { code: 13 }, false],
+    ['written, and not on enough members', { name: 'MongoWriteConcernError', code: 64 }, true],
+    ['written, with a write concern error beside it', { result: { writeConcernError: { code: 64 } } }, true],
+    ['interrupted because the server goes away', { code: 11_600 }, true],
+    ['interrupted because the server steps down', { code: 11_602 }, true],
+    ['out of the time that it had', { name: 'MongoOperationTimeoutError' }, true],
+    ['under way when the client was closed', { name: 'MongoClientClosedError' }, true],
+    ['refused by somebody who is no primary', { code: 10_107 }, false],
+    ['without a server for its repetition', { name: 'MongoServerSelectionError' }, true],
+  ])('tell whether an append may have been stored: %s [SESS-151, 250]', async (_name, members, isUnknown) => {
+    const client = new MongoClient(mongoUrl());
+    const failing = hooked(client, (command) => {
+      if (command !== 'insertOne') return;
+      const error = new Error('from the server');
+      for (const [key, value] of Object.entries(members)) Object.defineProperty(error, key, { value });
+      throw error;
+    });
+    const session = new MongoDBSession<object>('s', { client: failing, database: freshName() });
+    const error: unknown = await session.addItems([user('1')]).catch((thrown: unknown) => thrown);
+    expect(error instanceof SessionOutcomeUnknownError).toBe(isUnknown);
+    await client.close();
+  });
+});

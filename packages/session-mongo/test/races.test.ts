@@ -1,0 +1,247 @@
+import { SessionVersionConflictError } from '@agents/core/session';
+import { MongoClient } from 'mongodb';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+
+import { MongoDBSession } from '../src/index.ts';
+import { freshName, hooked, mongoUrl, raw } from './mongo.ts';
+import type { Raw } from './mongo.ts';
+
+let client: MongoClient;
+let database: string;
+let documents: Raw;
+beforeAll(() => {
+  client = new MongoClient(mongoUrl());
+});
+afterAll(() => client.close());
+beforeEach(() => {
+  database = freshName();
+  documents = raw(client, database);
+});
+afterEach(() => client.db(database).dropDatabase());
+
+const user = (content: string) => ({ role: 'user' as const, content });
+const users = (count: number, from = 1) => Array.from({ length: count }, (_, index) => user(String(from + index)));
+const contents = async (session: MongoDBSession<object>): Promise<unknown[]> =>
+  (await session.getItems()).map((item) => (item as { content: unknown }).content);
+
+/** Another process, as far as the database sees it. */
+const other = (): MongoDBSession<object> => new MongoDBSession<object>('s', { client, database });
+
+/** A session of which one command waits, the first time, until something else was done. */
+function interrupted(command: string, collection: string, meanwhile: () => Promise<unknown>): MongoDBSession<object> {
+  let done = false;
+  const waiting = hooked(client, async (name, on) => {
+    if (done || name !== command || on !== collection) return;
+    done = true;
+    await meanwhile();
+  });
+  return new MongoDBSession<object>('s', { client: waiting, database });
+}
+
+describe('an append', () => {
+  it('that reserved before a clear and comes after it stays invisible [SESS#38, SESS-246]', async () => {
+    await other().addItems(users(2));
+    const session = interrupted('insertOne', 'agent_messages', () => other().clearSession());
+    await session.addItems(users(2, 3));
+    expect(await other().getItems()).toEqual([]);
+    await other().addItems(users(1, 9));
+    expect(await session.getItems()).toEqual(users(1, 9));
+  });
+
+  it('that reserved early and comes late stands before later ones [SESS-248]', async () => {
+    const session = interrupted('insertOne', 'agent_messages', () => other().addItems(users(1, 2)));
+    await session.addItems(users(1));
+    expect(await contents(other())).toEqual(['1', '2']);
+  });
+
+  it('that came while the history was replaced is put behind the new one, not lost [SESS-006, 247]', async () => {
+    await other().addItems(users(2));
+    let late: Promise<void> | undefined;
+    let insert: () => void = () => {};
+    const held = new Promise<void>((resolve) => (insert = resolve));
+    const reserved = new Promise<void>((resolve) => {
+      const session = interrupted('insertOne', 'agent_messages', async () => {
+        resolve();
+        await held;
+      });
+      late = session.addItems(users(2, 8));
+    });
+    await reserved;
+    const replacing = interrupted('deleteMany', 'agent_messages', async () => {
+      insert();
+      await late;
+    });
+    await replacing.replaceHistory(users(1, 5));
+    expect(await contents(other())).toEqual(['5', '8', '9']);
+    expect(await documents.messages.countDocuments()).toBe(2);
+  });
+
+  it('by version loses against who reserved first and comes meanwhile [SESS-037, 248]', async () => {
+    await other().addItems(users(1));
+    const { version } = await other().readHistory();
+    let insert: () => void = () => {};
+    const held = new Promise<void>((resolve) => (insert = resolve));
+    let late: Promise<void> | undefined;
+    await new Promise<void>((resolve) => {
+      const early = interrupted('insertOne', 'agent_messages', async () => {
+        resolve();
+        await held;
+      });
+      late = early.addItems(users(1, 2));
+    });
+    // Of another process: those of one keep their order.
+    const elsewhere = new MongoClient(mongoUrl());
+    const session = new MongoDBSession<object>('s', {
+      client: hooked(elsewhere, async (name, on) => {
+        if (name !== 'insertOne' || on !== 'agent_messages') return;
+        insert();
+        await late;
+      }),
+      database,
+    });
+    await expect(session.appendIfVersion(version, users(1, 3))).rejects.toThrow(SessionVersionConflictError);
+    expect(await contents(other())).toEqual(['1', '2']);
+    await elsewhere.close();
+  });
+
+  it('by version loses against a reservation, a pop and a clear in between [SESS-037]', async () => {
+    for (const change of [() => other().addItems(users(1, 7)), () => other().popItem(), () => other().clearSession()]) {
+      await other().addItems(users(2));
+      const { version } = await other().readHistory();
+      const before = await contents(other());
+      const session = interrupted('findOneAndUpdate', 'agent_sessions', change);
+      await expect(session.appendIfVersion(version, users(1, 3))).rejects.toThrow(SessionVersionConflictError);
+      expect(await contents(other())).not.toContain('3');
+      expect(await contents(other())).not.toEqual(before);
+    }
+  });
+
+  it('of an operation that another applied meanwhile is that one [SESS-034]', async () => {
+    const operation = { operationId: 'op', transaction: { type: 'append_items', items: users(2) } } as const;
+    const session = interrupted('insertOne', 'agent_messages', () => other().applyHistoryTransaction(operation));
+    await session.applyHistoryTransaction(operation);
+    expect(await session.getItems()).toEqual(users(2));
+    const changed = { operationId: 'op', transaction: { type: 'append_items', items: users(3) } } as const;
+    const late = interrupted('insertOne', 'agent_messages', async () => {});
+    await expect(late.applyHistoryTransaction(changed)).rejects.toMatchObject({ code: 'session_operation_mismatch' });
+  });
+});
+
+describe('a replacement', () => {
+  it('is lost against a clear while it is prepared: the history is empty [SESS#39, SESS-247]', async () => {
+    await other().addItems(users(2));
+    const session = interrupted('updateOne', 'agent_sessions', () => other().clearSession());
+    await expect(session.replaceHistory(users(3, 5))).rejects.toThrow(SessionVersionConflictError);
+    expect(await other().getItems()).toEqual([]);
+    expect(await documents.messages.countDocuments()).toBe(0);
+  });
+
+  it('is not shown by a series of clears [SESS-247]', async () => {
+    await other().addItems(users(2));
+    let seen: unknown[] = [];
+    const session = interrupted('updateOne', 'agent_sessions', async () => {
+      for (let number = 0; number < 5; number++) {
+        await other().clearSession();
+        seen = [...seen, ...(await other().getItems())];
+      }
+    });
+    await expect(session.replaceHistory(users(3, 5))).rejects.toThrow(SessionVersionConflictError);
+    expect(seen).toEqual([]);
+  });
+
+  it.each<[string, () => Promise<unknown>, string[]]>([
+    ['an append', () => other().addItems(users(1, 9)), ['1', '2', '9']],
+    ['a pop', () => other().popItem(), ['1']],
+    ['a replacement', () => other().replaceHistory(users(1, 9)), ['9']],
+  ])('of the whole is lost against %s while it is prepared [SESS-247]', async (_name, change, left) => {
+    await other().addItems(users(2));
+    const session = interrupted('insertMany', 'agent_messages', change);
+    await expect(session.replaceHistory(users(3, 5))).rejects.toThrow(SessionVersionConflictError);
+    expect(await contents(other())).toEqual(left);
+    expect(await documents.messages.countDocuments({ message_data: { $in: ['{"role":"user","content":"5"}'] } })).toBe(
+      0,
+    );
+  });
+
+  it('of the end looks again when somebody else was first [SESS-035]', async () => {
+    const operation = {
+      operationId: 'op',
+      transaction: { type: 'replace_suffix', expectedSuffix: users(1, 2), replacement: users(1, 7) },
+    } as const;
+    await other().addItems(users(2));
+    const session = interrupted('updateOne', 'agent_sessions', () =>
+      other().replaceHistory([...users(1, 0), ...users(1, 2)]),
+    );
+    await session.applyHistoryTransaction(operation);
+    expect(await contents(other())).toEqual(['0', '7']);
+    await other().replaceHistory(users(2));
+    const late = interrupted('updateOne', 'agent_sessions', () => other().addItems(users(1, 9)));
+    await expect(late.applyHistoryTransaction({ ...operation, operationId: 'late' })).rejects.toMatchObject({
+      code: 'session_suffix_mismatch',
+    });
+    expect(await contents(other())).toEqual(['1', '2', '9']);
+  });
+
+  it('that another made under the same operation is that one [SESS-034]', async () => {
+    await other().addItems(users(2));
+    const replace = (session: MongoDBSession<object>): Promise<string> =>
+      session.replaceHistory(users(1, 7), { operationId: 'op' });
+    let first: string | undefined;
+    const session = interrupted('updateOne', 'agent_sessions', async () => {
+      first = await replace(other());
+    });
+    expect(await replace(session)).toBe(first);
+    expect(await contents(other())).toEqual(['7']);
+  });
+
+  it('of a session that somebody makes meanwhile is lost [SESS-247]', async () => {
+    const session = interrupted('insertOne', 'agent_sessions', () => other().addItems(users(1)));
+    await expect(session.replaceHistory(users(3, 5))).rejects.toThrow(SessionVersionConflictError);
+    expect(await contents(other())).toEqual(['1']);
+  });
+
+  it('carries along what is no text, and the texts that are no items [SESS-153]', async () => {
+    await other().addItems(users(2));
+    const strange = [5, 'no json', '{"role":"user","content":"3"}'];
+    await documents.messages.insertOne({ _id: 'x', session_id: 's', seq: 9, generation: 0, message_data: strange });
+    const transaction = { type: 'replace_suffix', expectedSuffix: users(1, 3), replacement: users(1, 4) } as const;
+    await other().applyHistoryTransaction({ operationId: 'op', transaction });
+    const stored = await documents.messages.find({ generation: { $gt: 0 } }).toArray();
+    expect(stored.map(({ message_data }) => (message_data as unknown[]).slice(2))).toEqual([
+      [5, 'no json', '{"role":"user","content":"4"}'],
+    ]);
+  });
+});
+
+describe('a pop', () => {
+  it('takes nothing of a history that was cleared meanwhile [SESS-245]', async () => {
+    await other().addItems(users(2));
+    const session = interrupted('updateOne', 'agent_sessions', async () => {
+      await other().clearSession();
+      await other().addItems(users(2, 8));
+    });
+    expect(await session.popItem()).toEqual(user('9'));
+    expect(await contents(other())).toEqual(['8']);
+  });
+
+  it('finds the history that came into its place before [SESS-245]', async () => {
+    const session = other();
+    await session.addItems(users(2));
+    await other().replaceHistory(users(2, 5));
+    expect(await session.popItem()).toEqual(user('6'));
+    await other().clearSession();
+    expect(await session.popItem()).toBeUndefined();
+  });
+});
+
+describe('a read', () => {
+  it('gives one history, whatever comes into its place while it reads [SESS-243]', async () => {
+    const session = other();
+    await session.addItems(users(300));
+    // What it reads is gone before it looks which generation counts.
+    const reading = interrupted('findOne', 'agent_sessions', () => other().replaceHistory(users(2, 1000)));
+    expect(await reading.getItems()).toEqual(users(2, 1000));
+    const again = interrupted('findOne', 'agent_sessions', () => other().clearSession());
+    expect(await again.getItems()).toEqual([]);
+  });
+});
