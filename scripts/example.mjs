@@ -10,6 +10,7 @@ const programs = new Map([
     .map((file) => [file.slice(0, -3), `${patterns}/${file}`]),
   ['support-desk', 'examples/support-desk/src/main.ts'],
   ['web-stream', 'examples/web-stream/src/main.ts'],
+  ['opentelemetry', 'examples/opentelemetry/src/main.ts'],
 ]);
 
 await main(() => {

@@ -1,0 +1,6 @@
+import { mergeConfig } from 'vitest/config';
+import { project } from '../../vitest.shared.ts';
+
+export default mergeConfig(project('opentelemetry', { typeTests: false }), {
+  test: { globalSetup: ['./test/setup.mjs'] },
+});
