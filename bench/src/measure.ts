@@ -52,6 +52,11 @@ async function measure(measurement: MeasurementName): Promise<number[]> {
       const { bare, processor, exported } = await otelTimes(ms);
       return [bare, processor, exported * 100];
     }
+    case 'trace-batches': {
+      const { batchTimes } = await import('./trace-batches.ts');
+      const { bare, batch, openai, exported } = await batchTimes(ms);
+      return [bare, batch, openai, exported * 100];
+    }
     case 'state-input': {
       const { stateTimes } = await import('./state.ts');
       const { save, stringify, restore, parse } = await stateTimes('input', sized(10_000), ms, cpuMs);
