@@ -76,7 +76,7 @@ export function readStoreOptions(options: RedisConnection & RedisSessionOptions 
   if ((options as unknown) === undefined) throw needsConnection(where);
   checkOptions(options, { ...optionChecks, index: kinds.boolean }, where);
   const { index = false, ...rest } = options;
-  return { config: readOptions(rest as RedisConnection & RedisSessionOptions, where), index };
+  return { config: readOptions(rest, where), index };
 }
 
 export function changesBy(scripting: Config['scripting']): Changes {

@@ -1,6 +1,5 @@
 import type { SessionInfo, SessionPage, SessionPageResult } from '@agents/core/session';
-import { Cluster } from 'ioredis';
-import type { Redis } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 
 import type { Connection } from './connection.ts';
 import type { StoreIndex } from './index-key.ts';
@@ -49,7 +48,7 @@ export async function scanPage(
 
 async function scan(client: Redis, cursor: string, match: string): Promise<{ cursor: string; keys: string[] }> {
   const [next, keys] = await client.scan(cursor, 'MATCH', match, 'COUNT', COUNT, 'TYPE', 'hash');
-  return { cursor: String(next), keys };
+  return { cursor: next, keys };
 }
 
 /** Those that keys are divided among, in an order that stays. */

@@ -33,8 +33,9 @@ export class RedisStore implements SessionStoreBackend<RedisSession> {
     const connection = connect(config.target);
     this.#config = config;
     this.#connection = connection;
-    this.#index = index ? new StoreIndex(connection, config) : undefined;
-    this.#parts = { config, connection: shared(connection), written: this.#index && ((id) => this.#index!.note(id)) };
+    const ordered = index ? new StoreIndex(connection, config) : undefined;
+    this.#index = ordered;
+    this.#parts = { config, connection: shared(connection), written: ordered && ((id) => ordered.note(id)) };
     this.close = connection.close?.bind(connection);
   }
 
