@@ -44,6 +44,8 @@ export async function executeCalls(pass: Pass, env: RunEnv): Promise<void> {
     if (!batch.stopping) batch.fail(error);
   });
   try {
+    // What a reader does at the events of the response comes before its calls: a run that was cut begins none.
+    env.control.throwIfAborted();
     for (const call of pass.calls)
       batch.start(call, () => new CallRun(call, pass, env, batch, places).run(waiting?.get(call.call.call_id)));
     await batch.settled();
