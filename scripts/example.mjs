@@ -11,6 +11,8 @@ const programs = new Map([
   ['support-desk', 'examples/support-desk/src/main.ts'],
   ['web-stream', 'examples/web-stream/src/main.ts'],
   ['opentelemetry', 'examples/opentelemetry/src/main.ts'],
+  ['trace-console', 'examples/traces/src/trace-console.ts'],
+  ['trace-openai', 'examples/traces/src/trace-openai.ts'],
 ]);
 
 await main(() => {
