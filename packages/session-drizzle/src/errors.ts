@@ -48,7 +48,7 @@ export function driverError(error: unknown): unknown {
   // mysql2 keeps the statement with its values: there for who asks, not for who prints the error.
   if (Object.hasOwn(error, 'sql')) Object.defineProperty(error, 'sql', { enumerable: false });
   if (!(error.cause instanceof Error)) return error;
-  const kind = (error.constructor as { [mark: symbol]: unknown })[Symbol.for('drizzle:entityKind')];
+  const kind = (error.constructor as unknown as { readonly [mark: symbol]: unknown })[Symbol.for('drizzle:entityKind')];
   const isWrapper = kind === 'DrizzleError' || ('query' in error && 'params' in error);
   return isWrapper ? driverError(error.cause) : error;
 }

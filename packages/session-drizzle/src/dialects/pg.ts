@@ -129,9 +129,9 @@ export class PgDialect implements Dialect {
 }
 
 export const pgErrors: ErrorKinds = {
-  // The server that ends a connection (57P01 to 57P03) does not say how far it came.
+  // The server that ends a connection (57P01, 57P02) does not say how far it came.
   isAnswer: ({ code, severity }) =>
-    typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && severity !== undefined && !/^(08|57P0)/.test(code),
+    typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && severity !== undefined && !/^(08|57P0[12])/.test(code),
   wasNeverSent: (error) =>
     failedToConnect(error) ||
     error.code === 'CONNECT_TIMEOUT' ||

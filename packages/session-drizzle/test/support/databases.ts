@@ -96,8 +96,9 @@ const CONNECT: Readonly<Record<DriverName, Connect>> = {
   async 'node-postgres'(url) {
     const [{ default: pg }, { drizzle }] = await Promise.all([import('pg'), import('drizzle-orm/node-postgres')]);
     const client = new pg.Pool({ connectionString: url, max: 10 });
-    // A connection that a server ended while nobody used it.
+    // Connections that were lost, idle ones and those of a transaction: without a listener each would end the process.
     client.on('error', () => {});
+    client.on('connect', (connection) => void connection.on('error', () => {}));
     return { db: drizzle({ client }), close: () => client.end() };
   },
   async 'postgres.js'(url) {

@@ -1,0 +1,326 @@
+import { once } from 'node:events';
+
+import { configureLogging } from '@agents/core';
+import { SessionBusyError, SessionItemError } from '@agents/core/session';
+import { createClient } from '@libsql/client';
+import Database from 'better-sqlite3';
+import { drizzle } from 'drizzle-orm/better-sqlite3';
+import { sql } from 'drizzle-orm/sql/sql';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { DrizzleSession } from '../src/index.ts';
+import { createAgentTables, createTables } from '../src/pg.ts';
+import { start } from './processes/child.ts';
+import { open } from './support/databases.ts';
+import type { DriverName, Opened } from './support/databases.ts';
+import { execute } from './support/fixture.ts';
+import { makeTables } from './support/tables.ts';
+
+beforeAll(() => configureLogging({ level: 'error' }));
+afterAll(() => configureLogging({ level: 'warn' }));
+
+const user = (content: string) => ({ role: 'user', content });
+const users = (count: number, from = 1) => Array.from({ length: count }, (_, index) => user(String(from + index)));
+
+function opening(driver: DriverName): () => Opened {
+  let opened: Opened | undefined;
+  beforeAll(async () => {
+    opened = await open(driver);
+    await makeTables(opened);
+  }, 60_000);
+  afterAll(async () => await opened?.close());
+  return () => {
+    if (opened === undefined) throw new Error('not open');
+    return opened;
+  };
+}
+
+describe('PostgreSQL', () => {
+  const opened = opening('node-postgres');
+
+  it('shows a polling reader nothing before what it has read, with 8 writers [SESS#36, SESS-261]', async () => {
+    const { db } = opened();
+    let writing = true;
+    const writers = users(8).map(async ({ content }) => {
+      const session = new DrizzleSession<object>('polled', { db });
+      for (let batch = 0; batch < 25; batch++)
+        await session.addItems([user(`${content}/${batch}/0`), user(`${content}/${batch}/1`)]);
+    });
+    const reader = (async () => {
+      const session = new DrizzleSession<{ content: string }>('polled', { db });
+      let seen: string[] = [];
+      for (let last = false; !last;) {
+        last = !writing;
+        const contents = (await session.getItems()).map(({ content }) => content);
+        expect(contents.slice(0, seen.length)).toEqual(seen);
+        expect(contents.length % 2).toBe(0);
+        seen = contents;
+      }
+      return seen;
+    })();
+    await Promise.all(writers);
+    writing = false;
+    expect(await reader).toHaveLength(400);
+  });
+
+  it('makes its tables once, for many who make them at the same moment [SESS-269]', async () => {
+    const fresh = await open('node-postgres');
+    try {
+      await Promise.all(users(10).map(() => createTables(fresh.db)));
+      await new DrizzleSession('s', { db: fresh.db }).addItems([{ role: 'user', content: 'x' }]);
+    } finally {
+      await fresh.close();
+    }
+  });
+
+  it('keeps sessions in another schema, under other names, with ids of 64 bits [SESS-158, 272]', async () => {
+    const target = opened();
+    await execute(target, sql`create schema chat`);
+    const tables = createAgentTables({ schema: 'chat', names: { agentMessages: 'items' }, idType: 'bigserial' });
+    await createTables(target.db, tables);
+    const session = new DrizzleSession<object>('s', { db: target.db, tables });
+    await execute(target, sql`select setval('chat.items_id_seq', 3000000000)`);
+    await session.addItems(users(3));
+    await session.applyHistoryTransaction?.({
+      operationId: 'op',
+      transaction: { type: 'replace_suffix', expectedSuffix: users(1, 3), replacement: users(1, 9) },
+    });
+    expect(await session.getItems()).toEqual([...users(2), ...users(1, 9)]);
+    expect(await new DrizzleSession<object>('s', { db: target.db }).getItems()).toEqual([]);
+    const [row] = await execute(target, sql`select max(id) as id, count(*) as n from chat.items`);
+    expect([Number(row?.['id']) > 3_000_000_000, Number(row?.['n'])]).toEqual([true, 3]);
+  });
+
+  it('needs no isolation of a certain level as the default of the database [SESS-261]', async () => {
+    const strict = await open('node-postgres');
+    try {
+      await makeTables(strict);
+      await execute(
+        strict,
+        sql`alter database ${sql.identifier(new URL(strict.url).pathname.slice(1))} set default_transaction_isolation = 'serializable'`,
+      );
+      const again = await open('node-postgres', strict.url);
+      const session = (): DrizzleSession<object> => new DrizzleSession<object>('s', { db: again.db });
+      await Promise.all(users(6).map((item) => session().addItems([item])));
+      await Promise.all([session().popItem(), session().popItem()]);
+      expect(await session().getItems()).toHaveLength(4);
+      await again.close();
+    } finally {
+      await strict.close();
+    }
+  });
+
+  it('takes one client instead of a pool: its calls wait for each other [SESS-264]', async () => {
+    const [{ default: pg }, { drizzle: connect }] = await Promise.all([
+      import('pg'),
+      import('drizzle-orm/node-postgres'),
+    ]);
+    const client = new pg.Client({ connectionString: opened().url });
+    await client.connect();
+    const db = connect({ client });
+    const sessions = ['one', 'two'].map((id) => new DrizzleSession<object>(id, { db }));
+    await Promise.all(
+      sessions.flatMap((session) => [
+        session.replaceHistory(users(3)),
+        session.addItems(users(2, 4)),
+        session.popItem(),
+        session.getItems(),
+      ]),
+    );
+    for (const session of sessions) expect(await session.getItems()).toEqual(users(4));
+    await client.end();
+  });
+
+  it('passes a wrong password on as the driver says it, without the password [SESS-151]', async () => {
+    const url = new URL(opened().url);
+    url.username = 'nobody';
+    url.password = 'hunter2';
+    const wrong = await open('node-postgres', url.href);
+    const error = (await new DrizzleSession('s', { db: wrong.db })
+      .addItems([{ role: 'user', content: 'x' }])
+      .catch((thrown: unknown) => thrown)) as Error & { code?: string };
+    expect(error.code).toMatch(/^28/);
+    expect(`${error.stack}${JSON.stringify(error)}`).not.toContain('hunter2');
+    await wrong.close();
+  });
+});
+
+describe('MySQL and MariaDB', () => {
+  const opened = opening('mysql2');
+
+  it('refuses an item that is larger than a packet before it sends anything [SESS#50, SESS-263]', async () => {
+    const session = new DrizzleSession<object>('large', { db: opened().db });
+    const [row] = await execute(opened(), sql`select @@max_allowed_packet as packet`);
+    const packet = Number(row?.['packet']);
+    const error: unknown = await session
+      .addItems([user('1'), user('x'.repeat(packet))])
+      .catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(SessionItemError);
+    expect(error).toMatchObject({ code: 'session_item_too_large', index: 1 });
+    expect((error as Error).message).toContain('max_allowed_packet');
+    expect(await session.getItems()).toEqual([]);
+    // Fits, and so do several that together do not.
+    const large = [user('y'.repeat(packet - 100_000)), user('z'.repeat(packet / 2)), user('"'.repeat(packet / 5))];
+    await session.addItems(large);
+    expect(await session.getItems()).toEqual(large);
+  });
+
+  it('knows operations by ids that no column holds [SESS-034]', async () => {
+    const session = new DrizzleSession<object>('long', { db: opened().db });
+    for (const operationId of ['x'.repeat(300), 'op ', 'op', 'OP'])
+      for (let time = 0; time < 2; time++)
+        await session.applyHistoryTransaction?.({
+          operationId,
+          transaction: { type: 'append_items', items: users(1) },
+        });
+    expect(await session.getItems()).toHaveLength(4);
+  });
+
+  it('takes one connection instead of a pool: its calls wait for each other [SESS-264]', async () => {
+    const [{ createConnection }, { drizzle: connect }] = await Promise.all([
+      import('mysql2/promise'),
+      import('drizzle-orm/mysql2'),
+    ]);
+    const client = await createConnection(opened().url);
+    const sessions = ['one', 'two'].map((id) => new DrizzleSession<object>(id, { db: connect({ client }) }));
+    await Promise.all(
+      sessions.flatMap((session) => [session.addItems(users(3)), session.popItem(), session.getItems()]),
+    );
+    for (const session of sessions) expect(await session.getItems()).toEqual(users(2));
+    await client.end();
+  });
+
+  it('goes on after a deadlock with another writer [SESS-263]', async () => {
+    const session = (): DrizzleSession<object> => new DrizzleSession<object>('busy', { db: opened().db });
+    await Promise.all(
+      users(8).map(async (item) => {
+        for (let batch = 0; batch < 10; batch++) await session().addItems([item, item]);
+      }),
+    );
+    expect(await session().getItems()).toHaveLength(160);
+  });
+});
+
+/** Somebody who has the lock. By the same driver: two libraries in one process see no locks of each other. */
+async function holding({ driver, url }: Opened): Promise<{ release(): Promise<void> }> {
+  if (driver === 'libsql') {
+    const client = createClient({ url: `file:${url}` });
+    const transaction = await client.transaction('write');
+    return {
+      async release() {
+        await transaction.rollback();
+        client.close();
+      },
+    };
+  }
+  const client = new Database(url);
+  client.exec('BEGIN IMMEDIATE');
+  return { release: async () => void client.close() };
+}
+
+describe.each<DriverName>(['better-sqlite3', 'libsql'])('SQLite by %s', (driver) => {
+  const opened = opening(driver);
+
+  it('waits for the lock of others, and says so when it took too long; nothing is written [SESS#9, SESS-264]', async () => {
+    const session = new DrizzleSession<object>('locked', { db: opened().db });
+    await session.addItems(users(1));
+    const holder = await holding(opened());
+    const added = session.addItems(users(1, 2));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await holder.release();
+    await added;
+    const again = await holding(opened());
+    const error: unknown = await session.addItems(users(1, 3)).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(SessionBusyError);
+    expect(await session.getItems()).toEqual(users(2));
+    await again.release();
+    await session.clearSession();
+    expect(await session.getItems()).toEqual([]);
+  });
+
+  it('reads long histories in pages, and others run in between [SESS#49, SESS-160]', async () => {
+    const target = opened();
+    const session = new DrizzleSession<{ content: string }>('long', { db: target.db });
+    await session.addItems(users(1, 0) as { content: string }[]);
+    await execute(
+      target,
+      sql`insert into agent_messages (session_id, message_data, created_at) with recursive n(i) as (select 1 union all select i + 1 from n where i < 30000)
+        select 'long', '{"role":"user","content":"' || i || '"}', (select max(created_at) from agent_messages) from n`,
+    );
+    let turns = 0;
+    const timer = setInterval(() => turns++, 1);
+    const items = await session.getItems();
+    clearInterval(timer);
+    expect(items.map(({ content }) => Number(content))).toEqual(Array.from({ length: 30_001 }, (_, index) => index));
+    expect(turns).toBeGreaterThan(2);
+    expect(await session.getItems(700)).toEqual(items.slice(-700));
+    // Removed while it is read.
+    const read = session.getItems();
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    await new DrizzleSession('long', { db: target.db }).clearSession();
+    expect([0, 30_001]).toContain((await read).length);
+  });
+});
+
+describe('SQLite by better-sqlite3', () => {
+  it('leaves foreign keys as they are: off and on [SESS-264]', async () => {
+    for (const on of [0, 1]) {
+      const client = new Database(':memory:');
+      client.pragma(`foreign_keys = ${on}`);
+      const db = drizzle({ client });
+      await makeTables({ db, dialect: 'sqlite' });
+      const session = new DrizzleSession<object>('s', { db });
+      await session.addItems(users(3));
+      await session.replaceHistory(users(2));
+      await session.clearSession();
+      expect(client.pragma('foreign_keys', { simple: true })).toBe(on);
+      expect(client.prepare('select count(*) as n from agent_messages').get()).toEqual({ n: 0 });
+      client.close();
+    }
+  });
+
+  it('opens nothing for ten thousand sessions [SESS-018]', async () => {
+    const client = new Database(':memory:');
+    const db = drizzle({ client });
+    const sessions = Array.from({ length: 10_000 }, (_, index) => new DrizzleSession(`s${index}`, { db }));
+    expect(sessions).toHaveLength(10_000);
+    client.close();
+  });
+});
+
+describe.each<DriverName>(['node-postgres', 'mysql2', 'better-sqlite3'])('processes, %s', (driver) => {
+  const opened = opening(driver);
+
+  it('write beside each other without a lost item or a split batch [F6, SESS-006]', async () => {
+    const { url } = opened();
+    const writers = ['a', 'b'].map((name) => start('append.ts', {}, driver, url, 'shared', name, '100', '5'));
+    expect(await Promise.all(writers.map(({ ended }) => ended))).toEqual([0, 0]);
+    const items = await new DrizzleSession<{ content: string }>('shared', { db: opened().db }).getItems();
+    expect(items).toHaveLength(1000);
+    for (let at = 0; at < items.length; at += 5) {
+      const name = items[at]?.content.replace(/\d+$/, '');
+      expect(items.slice(at, at + 5).map(({ content }) => content)).toEqual(
+        [0, 1, 2, 3, 4].map((index) => `${name}${index}`),
+      );
+    }
+  });
+
+  it('end by themselves once the database is closed: nothing of ours keeps them [H6, SESS-157]', async () => {
+    const child = start('append.ts', {}, driver, opened().url, 'alone', 'x', '1', '1');
+    expect(await child.ended).toBe(0);
+    expect(child.lines()).toEqual(['closed']);
+  });
+
+  it('that is killed within a change leaves a whole batch or none [SESS#12, SESS-006]', async () => {
+    const child = start('append.ts', {}, driver, opened().url, 'killed', 'x', '100000', '3');
+    const session = new DrizzleSession<object>('killed', { db: opened().db });
+    for (let count = 0; count < 9; count = (await session.getItems()).length)
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    child.process.kill('SIGKILL');
+    await once(child.process, 'close');
+    await session.addItems(users(3));
+    const items = await session.getItems();
+    expect(items.length % 3).toBe(0);
+    expect(items.slice(-3)).toEqual(users(3));
+  });
+});
