@@ -6,6 +6,7 @@ import { checkOptions, checkStoreName, kinds, sessionOptionChecks } from '@agent
 import type { SessionOptions } from '@agents/core/session';
 
 import type { Connection } from './connection.ts';
+import type { SQLiteHistory } from './history.ts';
 import type { SQLiteSessionOptions } from './options.ts';
 import type { TableNames } from './schema.ts';
 
@@ -13,6 +14,12 @@ import type { TableNames } from './schema.ts';
 export const storeConnection: unique symbol = Symbol('storeConnection');
 export interface OfStore {
   readonly [storeConnection]?: Connection;
+}
+
+/** In the options of a session: its history, on a branch. */
+export const branchHistory: unique symbol = Symbol('branchHistory');
+export interface OfBranch {
+  readonly [branchHistory]?: SQLiteHistory;
 }
 
 export function sharedConnection(options: unknown): Connection | undefined {
@@ -29,6 +36,8 @@ export interface Config {
   readonly busyTimeoutMs: number;
   readonly synchronous: 'FULL' | 'NORMAL';
   readonly session: SessionOptions;
+  /** As they were given. */
+  readonly given: SQLiteSessionOptions;
 }
 
 const { operationTimeoutMs: _, ...sessionChecks } = sessionOptionChecks;
@@ -61,7 +70,8 @@ export function readOptions(given: string | URL | SQLiteSessionOptions | undefin
   } = options;
   // Own members alone go on to the session.
   const target = readTarget({ path, database }, where);
-  return { target, names: tableNames(sessionsTable, messagesTable), busyTimeoutMs, synchronous, session };
+  const names = tableNames(sessionsTable, messagesTable);
+  return { target, names, busyTimeoutMs, synchronous, session, given: options };
 }
 
 function readTarget({ path, database }: SQLiteSessionOptions, where: string): Config['target'] {

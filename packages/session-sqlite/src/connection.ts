@@ -4,6 +4,9 @@ import { basename, dirname, join } from 'node:path';
 import { SessionClosedError, SessionError } from '@agents/core/session';
 
 import type { Config } from './arguments.ts';
+import { branchOwner, createBranchTables, hasAllBranchTables } from './branch-schema.ts';
+import type { BranchOwner } from './branch-schema.ts';
+import { BranchStatements } from './branch-statements.ts';
 import { databaseOf, openDatabase } from './driver.ts';
 import type { Database, OwnedDatabase, Statement } from './driver.ts';
 import { createTables, missingTables } from './schema.ts';
@@ -83,6 +86,23 @@ export class Connection {
     return this.#tables(names).database;
   }
 
+  /**
+   * The tables of branches, where the file has them for this pair of tables; looked up anew whenever tables of the file
+   * changed, which another process may do. Inside the same call as what is done with them.
+   */
+  branches(names: TableNames): Branches {
+    const tables = this.#tables(names);
+    tables.schema ??= tables.database.prepare('PRAGMA schema_version');
+    const { schema_version: version } = tables.schema.get() as { schema_version: unknown };
+    if (tables.branches === undefined || tables.branchesOf !== version) {
+      const owner = branchOwner(tables.database, names);
+      if (owner === 'ours' && !hasAllBranchTables(tables.database)) createBranchTables(tables.database, names);
+      tables.branches = owner === 'ours' ? new BranchStatements(tables.database, names) : owner;
+      tables.branchesOf = version;
+    }
+    return tables.branches;
+  }
+
   #tables(names: TableNames): Tables {
     if (this.#users === 0)
       throw new SessionClosedError('The store of this session was closed, and its database with it.');
@@ -96,7 +116,7 @@ export class Connection {
     if (typeof this.#source === 'string') useWriteAheadLog(database);
     this.#transaction ??= { begin: database.prepare('BEGIN IMMEDIATE'), commit: database.prepare('COMMIT') };
     if (missing.length > 0) this.transaction(() => createTables(database, names));
-    const tables = { database, statements: new Statements(database, names) };
+    const tables: Tables = { database, statements: new Statements(database, names) };
     this.#known.set(key, tables);
     return tables;
   }
@@ -185,7 +205,14 @@ function useWriteAheadLog(database: Database): void {
 interface Tables {
   readonly database: Database;
   readonly statements: Statements;
+  schema?: Statement;
+  branches?: Branches;
+  /** The version of the file's tables that `branches` is of. */
+  branchesOf?: unknown;
 }
+
+/** What a file has for branches of a pair of tables: nothing, statements, or what can't be used and why. */
+export type Branches = BranchStatements | Exclude<BranchOwner, 'ours'>;
 
 interface FileIdentity {
   readonly dev: number;

@@ -1,14 +1,21 @@
 import { matchSuffix, operationMismatch, sessionExists, suffixMismatch, versionConflict } from '@agents/core/session';
 import type { HistoryBackend, HistoryWrite, StoredHistory, StoredRecord } from '@agents/core/session';
 
+import type { Usage } from '@agents/core';
+
 import type { Config } from './arguments.ts';
+import { BranchRows } from './branch-rows.ts';
+import { createBranchTables, foreignBranches } from './branch-schema.ts';
+import { BranchState, clearSession, makeBranch, unknownBranch } from './branch.ts';
+import { BranchStatements } from './branch-statements.ts';
 import { retryBusy } from './busy.ts';
 import { acquire } from './connection.ts';
 import type { Connection } from './connection.ts';
 import type { Database } from './driver.ts';
-import { PlainRows, versionOf } from './rows.ts';
+import { PlainRows } from './rows.ts';
 import type { HistoryRows } from './rows.ts';
 import type { Row, Statements } from './statements.ts';
+import { sumOfUsage, usageRow } from './usage.ts';
 
 /** Rows fetched at once. */
 const PAGE = 500;
@@ -21,15 +28,69 @@ export class SQLiteHistory implements HistoryBackend {
   readonly #sessionId: string;
   readonly #config: Config;
   readonly #connection: Connection;
+  readonly #shared: boolean;
+  readonly #branch: BranchState;
   readonly close: (() => void) | undefined;
 
   /** @param shared of a store, which lets go of it: this history has nothing to close then */
-  constructor(sessionId: string, config: Config, shared?: Connection) {
+  constructor(sessionId: string, config: Config, shared?: Connection, branch: BranchState = new BranchState('main')) {
     this.#sessionId = sessionId;
     this.#config = config;
-    this.#connection = shared ?? acquire(config);
+    this.#shared = shared !== undefined;
+    this.#branch = branch;
+    this.#connection = shared ?? branch.connection ?? acquire(config);
     const isOwn = shared === undefined && (config.target === 'memory' || 'path' in config.target);
     this.close = isOwn ? () => this.#connection.release() : undefined;
+  }
+
+  /** After a clear: `main`. */
+  get branchId(): string {
+    return this.#branch.id;
+  }
+
+  /**
+   * The same session on another branch.
+   *
+   * @param fromTurn makes it, with the turns before that one, `inOrder` of what was called before; without it the branch has
+   * to be there when it is first used
+   */
+  branch(
+    branchId: string,
+    fromTurn: number | undefined,
+    inOrder: (work: () => Promise<void>) => Promise<void>,
+  ): SQLiteHistory {
+    const connection = this.#shared ? this.#connection : this.#connection.join(this.#config.synchronous);
+    const branch = new BranchState(branchId, connection);
+    if (fromTurn === undefined) branch.mustExist = branchId !== 'main';
+    else
+      branch.begin(
+        inOrder(async () => {
+          await this.#branches((branches) => {
+            this.#branch.refresh(branches, this.#sessionId);
+            makeBranch(branches, this.#sessionId, this.#branch.id, branchId, fromTurn);
+            branch.refresh(branches, this.#sessionId);
+          });
+        }),
+      );
+    return new SQLiteHistory(this.#sessionId, this.#config, this.#shared ? connection : undefined, branch);
+  }
+
+  /** Totals of a run, for the current turn of the branch; nothing where there is none, or where it was cleared away. */
+  async addUsage(usage: Usage): Promise<void> {
+    await this.#branches((branches) => {
+      const wasCleared = this.#branch.refresh(branches, this.#sessionId);
+      const turn = wasCleared ? undefined : branches.currentTurn(this.#sessionId, this.#branch.id);
+      if (turn !== undefined) branches.putUsage(this.#sessionId, this.#branch.id, turn, usageRow(usage));
+    });
+  }
+
+  async getUsage(): Promise<Usage | undefined> {
+    return await this.#query(() => {
+      const branches = this.#connection.branches(this.#config.names);
+      if (branches === 'none') return undefined;
+      if (!(branches instanceof BranchStatements)) throw foreignBranches(branches.problem);
+      return sumOfUsage(branches.usage(this.#sessionId, this.#branch.id));
+    });
   }
 
   /**
@@ -73,7 +134,10 @@ export class SQLiteHistory implements HistoryBackend {
   }
 
   async clear(): Promise<void> {
-    await this.#transaction((_, statements) => statements.clear(this.#sessionId));
+    await this.#transaction(() => {
+      const branches = clearSession(this.#connection, this.#config.names, this.#sessionId);
+      this.#branch.cleared(branches, this.#sessionId);
+    });
   }
 
   /** All pages in one step: see `StagedHistory.publish`. */
@@ -93,10 +157,15 @@ export class SQLiteHistory implements HistoryBackend {
   /** `undefined`: what was read was removed meanwhile. */
   async #readPages(limit = Number.MAX_SAFE_INTEGER, page: number): Promise<StoredHistory | undefined> {
     const read: Row[] = [];
+    let version = '';
     let since = performance.now();
     for (;;) {
       const count = Math.min(limit - read.length, page);
-      const more = await this.#query((rows) => rows.newest(count, read.at(-1)));
+      const more = await this.#query((rows) => {
+        const found = rows.newest(count, read.at(-1));
+        if (read.length === 0) version = rows.versionOf(found[0]);
+        return found;
+      });
       for (const row of more) read.push(row);
       if (more.length < count || read.length >= limit) break;
       if (performance.now() - since < YIELD_AFTER_MS) continue;
@@ -106,19 +175,63 @@ export class SQLiteHistory implements HistoryBackend {
     const [newest] = read;
     if (newest !== undefined && read.length > page && !(await this.#query((rows) => rows.has(newest))))
       return undefined;
-    return { records: read.map(recordOf).toReversed(), version: versionOf(newest) };
+    return { records: read.map(recordOf).toReversed(), version };
   }
 
   async #transaction<R>(work: (rows: HistoryRows, statements: Statements) => R): Promise<R> {
-    return await this.#query((rows, statements) => this.#connection.transaction(() => work(rows, statements)));
+    return await this.#retried((statements) =>
+      this.#connection.transaction(() =>
+        work(
+          this.#rows(statements, (adopt) => adopt()),
+          statements,
+        ),
+      ),
+    );
   }
 
   async #query<R>(work: (rows: HistoryRows, statements: Statements) => R): Promise<R> {
+    return await this.#retried((statements) =>
+      work(
+        this.#rows(statements, (adopt) => this.#connection.transaction(adopt)),
+        statements,
+      ),
+    );
+  }
+
+  /** A change of the tables of branches, which are made if need be. */
+  async #branches(work: (branches: BranchStatements) => void): Promise<void> {
+    const { names } = this.#config;
+    await this.#retried(() =>
+      this.#connection.transaction(() => {
+        if (this.#connection.branches(names) === 'none') createBranchTables(this.#connection.database(names), names);
+        const branches = this.#connection.branches(names);
+        if (!(branches instanceof BranchStatements)) throw foreignBranches(branches === 'none' ? '' : branches.problem);
+        if (!this.#branch.adopted) branches.adopt(this.#sessionId);
+        work(branches);
+      }),
+    );
+  }
+
+  async #retried<R>(work: (statements: Statements) => R): Promise<R> {
+    await this.#branch.made;
     const { names, busyTimeoutMs } = this.#config;
-    return await retryBusy(busyTimeoutMs, this.#sessionId, () => {
-      const statements = this.#connection.statements(names);
-      return work(new PlainRows(statements, this.#sessionId), statements);
-    });
+    return await retryBusy(busyTimeoutMs, this.#sessionId, () => work(this.#connection.statements(names)));
+  }
+
+  /** As the tables of this moment have them: another process may just have made those of branches. */
+  #rows(statements: Statements, inTransaction: (work: () => void) => void): HistoryRows {
+    const branches = this.#connection.branches(this.#config.names);
+    if (!(branches instanceof BranchStatements)) {
+      if (this.#branch.id !== 'main') throw branches === 'none' ? unknownBranch() : foreignBranches(branches.problem);
+      return new PlainRows(statements, this.#sessionId);
+    }
+    this.#branch.refresh(branches, this.#sessionId);
+    if (!this.#branch.adopted) {
+      // A transaction may be undone: that nothing is left to adopt is only known when nothing was.
+      if (branches.needsAdoption(this.#sessionId)) inTransaction(() => branches.adopt(this.#sessionId));
+      else this.#branch.adopted = true;
+    }
+    return new BranchRows(branches, statements, this.#sessionId, this.#branch.id);
   }
 }
 

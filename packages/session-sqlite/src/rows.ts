@@ -6,16 +6,13 @@ export interface HistoryRows {
   newest(count: number, before?: Row): Row[];
   has(row: Row): boolean;
   version(): string;
+  /** Ids are never used again, so the newest row stands for the whole history. */
+  versionOf(newest: Row | undefined): string;
   append(texts: readonly string[]): void;
   /** The newest row leaves, whatever is in it. */
   pop(): Row | undefined;
   delete(rows: readonly Row[]): void;
   deleteAll(): void;
-}
-
-/** Ids are never used again, so the newest one stands for the whole history; 0: empty. */
-export function versionOf(newest: Row | undefined): string {
-  return newest?.key === undefined ? String(newest?.id ?? 0) : `s${newest.key}`;
 }
 
 /** Of a session without branches: its messages, by their ids. */
@@ -38,6 +35,10 @@ export class PlainRows implements HistoryRows {
 
   version(): string {
     return this.#statements.version(this.#sessionId);
+  }
+
+  versionOf(newest: Row | undefined): string {
+    return String(newest?.id ?? 0);
   }
 
   append(texts: readonly string[]): void {

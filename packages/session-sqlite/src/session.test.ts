@@ -17,6 +17,7 @@ import { pathToFileURL } from 'node:url';
 import { configureLogging, UserError } from '@agents/core';
 import type { LogRecord } from '@agents/core';
 import {
+  decodeItem,
   SessionBusyError,
   SessionClosedError,
   SessionError,
@@ -61,6 +62,12 @@ function broken(path: string, id: string, record: string): void {
   database.close();
 }
 
+/** What `broken` has put there. */
+function unreadable(database: DatabaseSync, id: string): string[] {
+  const rows = database.prepare('SELECT message_data FROM agent_messages WHERE session_id = ? ORDER BY id').all(id);
+  return rows.map((row) => String(row['message_data'])).filter((text) => decodeItem(text) === undefined);
+}
+
 /** Cases that cannot be run here are left out by name; any other must not be skipped. */
 const noSkip = {
   skip(reason: string): never {
@@ -73,6 +80,14 @@ describe('contract, on a file', () => {
   const make = (): SessionFixture => ({
     open: (id, options) => new SQLiteSession<object>(id, { path, ...options }),
     addCorrupt: (id, record) => broken(path, id, record),
+    readCorrupt(id) {
+      const database = new DatabaseSync(path);
+      try {
+        return unreadable(database, id);
+      } finally {
+        database.close();
+      }
+    },
   });
   // SQLite gives its answers inside the call, so none is lost; the fixture of the next group breaks writes.
   const elsewhere = /^(G|H3)/;
@@ -106,6 +121,7 @@ describe('contract, with a database that was handed in', () => {
       open: (id, options) => new SQLiteSession<object>(id, { database: handle, ...options }),
       addCorrupt: (id, record) =>
         void database.prepare('INSERT INTO agent_messages (session_id, message_data) VALUES (?, ?)').run(id, record),
+      readCorrupt: (id) => unreadable(database, id),
       failNext: () => {
         failing = true;
       },

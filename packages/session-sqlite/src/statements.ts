@@ -28,6 +28,7 @@ export class Statements {
 
   readonly #deleteMetadata: Statement;
   readonly #hasSession: Statement;
+  readonly #lastMessage: Statement;
 
   constructor(database: Database, { sessions, messages, operations, metadata }: TableNames) {
     const prepare = (sql: string): Statement => database.prepare(sql);
@@ -51,6 +52,7 @@ export class Statements {
     );
     this.#deleteOperations = prepare(`DELETE FROM "${operations}" WHERE session_id = ?`);
     this.#hasSession = prepare(`SELECT 1 AS found FROM "${sessions}" WHERE session_id = ?`);
+    this.#lastMessage = prepare('SELECT last_insert_rowid() AS id');
     this.#deleteMetadata = prepare(`DELETE FROM "${metadata}" WHERE session_id = ?`);
     this.#pruneOperations =
       prepare(`DELETE FROM "${operations}" WHERE session_id = ? AND created_at < datetime('now', '-1 day') AND rowid NOT IN (
@@ -89,6 +91,11 @@ export class Statements {
 
   addMessage(sessionId: string, text: string): void {
     this.#addMessage.run(sessionId, text);
+  }
+
+  /** The id of the message that was added last. */
+  lastMessage(): number {
+    return Number((this.#lastMessage.get() as { id: unknown }).id);
   }
 
   deleteMessage(id: number): void {

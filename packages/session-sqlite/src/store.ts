@@ -10,6 +10,7 @@ import type {
 
 import { readOptions, storeConnection } from './arguments.ts';
 import type { Config, OfStore } from './arguments.ts';
+import { clearSession } from './branch.ts';
 import { retryBusy } from './busy.ts';
 import { acquire } from './connection.ts';
 import type { Connection } from './connection.ts';
@@ -111,7 +112,7 @@ class SQLiteStore implements SessionStoreBackend<SQLiteSession> {
           const info = statements.get(sessionId);
           if (info === undefined || (limit !== undefined && !(timeText(info.updatedAt ?? new Date()) < limit)))
             continue;
-          this.#connection.statements(this.#config.names).clear(sessionId);
+          clearSession(this.#connection, this.#config.names, sessionId);
           removed.sessions++;
           removed.items += info.itemCount ?? 0;
         } while (next < sessionIds.length && performance.now() - start < TURN_MS);

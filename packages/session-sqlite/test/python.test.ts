@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 
-import { Agent, configureLogging, run } from '@agents/core';
+import { Agent, configureLogging, run, toUsage } from '@agents/core';
 import { EncryptedSession } from '@agents/core/session';
 import { ScriptedModel } from '@agents/core/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -84,8 +84,24 @@ if (!existsSync(python))
 const script = `
 import asyncio, json, sys
 from agents import SQLiteSession
-from agents.extensions.memory import EncryptedSession
+from agents.extensions.memory import AdvancedSQLiteSession, EncryptedSession
+async def advanced(path, session_id, branch, actions):
+    session = AdvancedSQLiteSession(session_id=session_id, db_path=path, create_tables=True)
+    answers = []
+    try:
+        if branch is not None:
+            await session.switch_to_branch(branch)
+        for action, *arguments in actions:
+            try:
+                answers.append(await getattr(session, action)(*arguments))
+            except ValueError as error:
+                answers.append(str(error))
+        return answers
+    finally:
+        session.close()
 async def do(path, session_id, action, argument=None, key=None):
+    if action == "advanced":
+        return await advanced(path, session_id, *argument)
     plain = SQLiteSession(session_id, path)
     session = plain if key is None else EncryptedSession(session_id, plain, key)
     try:
@@ -148,6 +164,76 @@ describe.each(existsSync(python) ? [python] : [])('the Python SDK on the same fi
     await inPython(path, 's', 'add', items.slice(-1), key);
     expect(await session.getItems()).toEqual(items);
     expect(await session.popItem()).toEqual(items.at(-1));
+  }, 60_000);
+
+  it('has the same branches, tool names and usage as we do, on one file [SESS#65, SESS#92, SESS-203, SESS-205, SESS-208]', async () => {
+    const path = join(folder, 'branches.db');
+    const advanced = async (branch: string | null, ...actions: readonly (readonly unknown[])[]) =>
+      (await inPython(path, 's', 'advanced', [branch, actions])) as unknown[];
+    const user = (content: string) => ({ role: 'user', content });
+    await using main = new SQLiteSession<object>('s', path);
+    // Two turns of ours, a third one of Python.
+    await main.addItems([user('1'), { type: 'shell_call', call_id: 'c' }]);
+    await main.addItems([
+      user('2'),
+      { type: 'function_call', name: 'f', namespace: 'n', call_id: 'd', arguments: '{}' },
+    ]);
+    await using branch = main.branch('ours', { fromTurn: 2 });
+    await branch.addItems([user('other')]);
+    await main.addUsage(toUsage({ inputTokens: 7, outputTokens: 2, totalTokens: 9 }));
+    const [items, turns, tools, usage, branches] = await advanced(
+      null,
+      ['get_items'],
+      ['get_conversation_turns'],
+      ['get_tool_usage'],
+      ['get_session_usage'],
+      ['list_branches'],
+    );
+    expect(items).toEqual(await main.getItems());
+    expect((turns as { turn: number }[]).map((one) => one.turn)).toEqual([1, 2]);
+    expect(tools).toEqual([
+      ['shell_call', 1, 1],
+      ['n.f', 1, 2],
+    ]);
+    expect(usage).toMatchObject({ requests: 1, input_tokens: 7, total_tokens: 9, total_turns: 1 });
+    expect(
+      (branches as { branch_id: string; message_count: number }[]).map((one) => [one.branch_id, one.message_count]),
+    ).toEqual(
+      expect.arrayContaining([
+        ['main', 4],
+        ['ours', 3],
+      ]),
+    );
+    // Python goes on with our branch, makes its own, and may not use an id of ours again.
+    const [, inBranch, made, taken] = await advanced(
+      'ours',
+      ['add_items', [user('python')]],
+      ['get_items'],
+      ['create_branch_from_turn', 2, 'theirs'],
+      ['create_branch_from_turn', 1, 'ours'],
+    );
+    expect(inBranch).toEqual(await branch.getItems());
+    expect([made, taken]).toEqual(['theirs', expect.stringContaining('already been used')]);
+    expect(
+      await main
+        .branch('theirs', { fromTurn: 1 })
+        .getItems()
+        .catch((error: Error) => error.message),
+    ).toMatch(/used before/);
+    // Pops of both take what is theirs alone; shared rows stay.
+    expect(await advanced('ours', ['pop_item'], ['pop_item'], ['pop_item'])).toEqual([
+      user('python'),
+      user('other'),
+      { type: 'shell_call', call_id: 'c' },
+    ]);
+    expect(await branch.getItems()).toEqual([user('1')]);
+    expect(await main.getItems()).toHaveLength(4);
+    // A clear in Python puts our objects on main, and one of ours its.
+    await advanced(null, ['clear_session']);
+    expect(await branch.getItems()).toEqual([]);
+    expect(branch.branchId).toBe('main');
+    await main.addItems([user('new')]);
+    expect(await advanced(null, ['get_items'], ['get_session_usage'])).toEqual([[user('new')], null]);
   }, 60_000);
 
   it('writes beside us without a lost item or a split batch [SESS-187, 352]', { timeout: 120_000 }, async () => {

@@ -191,6 +191,19 @@ export class StoredSession<T extends object = AgentInputItem> implements Managed
     await this.close();
   }
 
+  /**
+   * For what a backend's session can do beside: runs after every change that was called before, and before those that are
+   * called after it; bounded in time as they are.
+   *
+   * @throws SessionClosedError
+   */
+  protected async inOrder<R>(work: () => Promise<R>): Promise<R> {
+    this.#checkOpen();
+    const result = this.#last.then(async () => await this.#bounded(work));
+    this.#last = result.catch(() => undefined);
+    return await result;
+  }
+
   // ---- reading
 
   /** The newest `count` valid items. Corrupt records do not count: the window grows until there are enough valid ones. */
