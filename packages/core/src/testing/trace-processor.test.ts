@@ -22,6 +22,28 @@ describe.each([
   });
 });
 
+describe.each([
+  ['ConsoleTraceProcessor, JSON', () => new ConsoleTraceProcessor({ format: 'json', log: () => {} })],
+  ['InMemoryTraceProcessor, which is there to keep everything', () => new InMemoryTraceProcessor()],
+] as const)('contract of %s [TRACE-P6]', (_name, make) => {
+  it.for(traceProcessorContract(make).filter(({ id }) => id !== 'TRACE-P6-c'))('$title', async (contractCase) => {
+    await expect(contractCase.run()).resolves.toBeUndefined();
+  });
+});
+
+it('the contract finds h: a rejection of the background that nobody handles [TRACE-P6]', async () => {
+  const make = (): TraceProcessor => ({ onSpanEnd: () => void Promise.reject(new Error('background')) });
+  const found = traceProcessorContract(make).find(({ id }) => id === 'TRACE-P6-h');
+  // Of the test runner; the rejection is what is asked for here.
+  const others = process.rawListeners('unhandledRejection') as NodeJS.UnhandledRejectionListener[];
+  process.removeAllListeners('unhandledRejection');
+  try {
+    await expect(found?.run()).rejects.toThrow(/2 were not/);
+  } finally {
+    for (const listener of others) process.on('unhandledRejection', listener);
+  }
+});
+
 describe('the contract finds', () => {
   const failing: [string, string, () => TraceProcessor][] = [
     [
