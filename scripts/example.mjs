@@ -10,6 +10,8 @@ const programs = new Map([
     .map((file) => [file.slice(0, -3), `${patterns}/${file}`]),
   ['support-desk', 'examples/support-desk/src/main.ts'],
   ['web-stream', 'examples/web-stream/src/main.ts'],
+  ['mongo-sessions', 'examples/mongo-sessions/src/main.ts'],
+  ['redis-sessions', 'examples/redis-sessions/src/main.ts'],
   ['opentelemetry', 'examples/opentelemetry/src/main.ts'],
   ['trace-console', 'examples/traces/src/trace-console.ts'],
   ['trace-openai', 'examples/traces/src/trace-openai.ts'],

@@ -3,7 +3,7 @@ import { SessionClosedError, SessionOutcomeUnknownError } from '@agents/core/ses
 import { MongoServer } from '@agents/mongo-server';
 import { freePort } from '@agents/testkit';
 import { MongoClient, MongoServerError } from 'mongodb';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
 import { MongoDBSession } from '../src/index.ts';
 import { operations, runCell } from './faults/cells.ts';
@@ -108,20 +108,12 @@ describe('a session of its own client', () => {
   it('stays closed when closing failed, and a second close tries again [H4, SESS-154]', async () => {
     const session = new MongoDBSession<object>('s', { url: mongoUrl(), database: freshName() });
     await session.addItems([user('1')]);
-    const { close } = MongoClient.prototype;
-    let calls = 0;
-    MongoClient.prototype.close = async function (this: MongoClient, ...args: Parameters<typeof close>) {
-      if (++calls === 1) throw new Error('cannot close');
-      return await close.apply(this, args);
-    } as typeof close;
-    try {
-      await expect(session.close()).rejects.toThrow('cannot close');
-      await expect(session.getItems()).rejects.toThrow(SessionClosedError);
-      await session.close();
-      expect(calls).toBe(2);
-    } finally {
-      MongoClient.prototype.close = close;
-    }
+    const close = vi.spyOn(MongoClient.prototype, 'close').mockRejectedValueOnce(new Error('cannot close'));
+    await expect(session.close()).rejects.toThrow('cannot close');
+    await expect(session.getItems()).rejects.toThrow(SessionClosedError);
+    await session.close();
+    expect(close).toHaveBeenCalledTimes(2);
+    close.mockRestore();
   });
 });
 

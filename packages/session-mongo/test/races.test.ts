@@ -54,6 +54,21 @@ describe('an append', () => {
     expect(await contents(other())).toEqual(['1', '2']);
   });
 
+  it('of one process comes after those that were called before, whichever objects they were called on [SESS-009, 248]', async () => {
+    const inserted: unknown[] = [];
+    let wait = 50;
+    const slow = hooked(client, async (command, collection, [document]) => {
+      if (command !== 'insertOne' || collection !== 'agent_messages') return;
+      await new Promise((resolve) => setTimeout(resolve, wait));
+      wait = 0;
+      inserted.push(Number((document as { seq: unknown }).seq));
+    });
+    const sessions = [0, 1, 2].map(() => new MongoDBSession<object>('s', { client: slow, database }));
+    await Promise.all(sessions.map((session, index) => session.addItems(users(1, index))));
+    expect(inserted).toEqual([0, 1, 2]);
+    expect(await other().getItems()).toEqual(users(3, 0));
+  });
+
   it('that came while the history was replaced is put behind the new one, not lost [SESS-006, 247]', async () => {
     await other().addItems(users(2));
     let late: Promise<void> | undefined;
