@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { Agent } from '../agent/agent.ts';
-import { handoff } from '../agent/handoff.ts';
+import { handoff, Handoff } from '../agent/handoff.ts';
 import { getDefaultModel } from '../agent/model-defaults.ts';
 import { tool } from '../agent/tool.ts';
 import type { ModelRequest, ModelSettings } from '../models/model.ts';
@@ -148,6 +148,28 @@ describe('buildResponsesRequest', () => {
       parallel_tool_calls: false,
       tool_choice: { type: 'function', name: 'transfer_to_billing' },
     });
+  });
+
+  it.each([true, false])('says of tools, handoffs and the answer whether they are strict: %s [TOOL-HO7]', (strict) => {
+    const schema = { type: 'object', properties: {}, required: [], additionalProperties: false } as const;
+    const made = tool({ name: 't', parameters: schema, strict, execute: () => '' });
+    const escalate = new Handoff({
+      toolName: 'escalate',
+      toolDescription: 'To a senior.',
+      inputJsonSchema: schema,
+      strictJsonSchema: strict,
+      agentName: 'Senior',
+      onInvokeHandoff: () => new Agent({ name: 'Senior' }),
+    });
+    const sent = body(
+      {},
+      { tools: [made as never], handoffs: [escalate], outputSchema: { name: 'final_output', schema, strict } },
+    );
+    expect(sent['tools']).toMatchObject([
+      { name: 't', strict },
+      { type: 'function', name: 'escalate', description: 'To a senior.', parameters: schema, strict },
+    ]);
+    expect(sent['text']).toMatchObject({ format: { name: 'final_output', strict } });
   });
 
   it('leaves parallelToolCalls out where there is no tool [MODEL-211] [MODEL#38]', () => {

@@ -14,7 +14,14 @@ import {
   tool,
   UserError,
 } from '../index.ts';
-import type { AnyAgent, OutputGuardrail, OutputGuardrailArgs, RunOptions, ToolUseBehavior } from '../index.ts';
+import type {
+  AnyAgent,
+  OutputGuardrail,
+  OutputGuardrailArgs,
+  RunOptions,
+  ToolGuardrailFunctionOutput,
+  ToolUseBehavior,
+} from '../index.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { bothForms } from '../testing/forms.ts';
 import { InMemoryTraceProcessor, reasoning, ScriptedModel, text, toolCall } from '../testing/index.ts';
@@ -446,6 +453,52 @@ describe('what a stream shows of a blocked tool output', () => {
       expect(json[list]?.map(({ raw_item: raw }) => raw)).toEqual(pair);
     await run(agent, 'And now?', { session });
     expect((agent.model as ScriptedModel).calls[1]?.request.input).toEqual([user('Hi'), ...pair, user('And now?')]);
+  });
+
+  it('leaves everything of earlier turns as it was: items, responses, what guardrails said [RUN-921]', async () => {
+    const guarded = (name: string, value: string, behavior: ToolGuardrailFunctionOutput['behavior']) =>
+      tool({
+        name,
+        parameters: z.object({ id: z.string() }),
+        execute: () => value,
+        inputGuardrails: [
+          { name: 'in', execute: () => ({ behavior: { type: 'allow' }, outputInfo: `in of ${name}` }) },
+        ],
+        outputGuardrails: [{ name: 'out', execute: () => ({ behavior, outputInfo: { saw: value } }) }],
+      });
+    const agent = new Agent({
+      name: 'A',
+      model: new ScriptedModel([[text('Looking.'), call('look', 'c0')], call('peek', 'c1'), call('t', 'c2')]),
+      tools: [
+        guarded('look', 'first', { type: 'allow' }),
+        guarded('peek', 'second', { type: 'reject_content', message: 'not shown' }),
+        guarded('t', 'secret', { type: 'allow' }),
+      ],
+      toolUseBehavior: { stopAtToolNames: ['t'] },
+    });
+    const shown = (): unknown[][] => [
+      [...stream.newItems],
+      [...stream.rawResponses],
+      [...stream.toolInputGuardrailResults],
+      [...stream.toolOutputGuardrailResults],
+    ];
+    let before: unknown[][] = [];
+    const stream = runStreamed(agent, 'Hi', {
+      outputGuardrails: [judge('no', true)],
+      hooks: { onTurnEnd: (_, { turn }) => void (turn === 2 && (before = shown())) },
+    });
+    await rejection(readAll(stream));
+    expect(before.map((list) => list.length)).toEqual([5, 2, 2, 2]);
+    const texts = JSON.stringify(before);
+    const after = shown();
+    before.forEach((list, index) => {
+      const kept = after[index]?.slice(0, list.length);
+      expect(kept).toEqual(list);
+      expect(kept?.every((member, place) => member === list[place])).toBe(true);
+    });
+    expect(JSON.stringify(before)).toBe(texts);
+    expect(after.map((list) => list.length)).toEqual([7, 3, 3, 3]);
+    expect(stream.toolOutputGuardrailResults[2]?.output).toEqual({ behavior: { type: 'allow' }, outputInfo: WITHHELD });
   });
 
   it('beside reasoning is nothing of the response: items, raw response, state [RUN#27, RUN-921, RUN-923, RUN-924]', async () => {
