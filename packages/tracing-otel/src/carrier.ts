@@ -52,6 +52,8 @@ const REMEMBERED = 4096;
 /** Origins of the traces of this process, the latest ones. */
 export class Origins {
   readonly #byTrace = new Map<string, Origin>();
+  /** Made once: a new one looks at all that were forgotten before. */
+  readonly #oldest = this.#byTrace.keys();
 
   get(traceId: string): Origin | undefined {
     return this.#byTrace.get(traceId);
@@ -61,7 +63,7 @@ export class Origins {
     this.#byTrace.delete(traceId);
     this.#byTrace.set(traceId, origin);
     if (this.#byTrace.size <= REMEMBERED) return;
-    const [oldest] = this.#byTrace.keys();
+    const { value: oldest } = this.#oldest.next();
     if (oldest !== undefined) this.#byTrace.delete(oldest);
   }
 }
