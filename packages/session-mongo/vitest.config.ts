@@ -2,4 +2,4 @@ import { mergeConfig } from 'vitest/config';
 
 import { project } from '../../vitest.shared.ts';
 
-export default mergeConfig(project('session-mongo'), { test: { globalSetup: ['./test/setup.ts'] } });
+export default mergeConfig(project('session-mongo'), { test: { globalSetup: ['./test/setup.mjs'] } });
