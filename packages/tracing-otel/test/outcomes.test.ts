@@ -121,6 +121,60 @@ bothForms((runForm, form) => {
   });
 });
 
+bothForms((runForm, form) => {
+  describe(`a run that shows no data (${form})`, () => {
+    const secret = 'MARK';
+    const options = { traceIncludeSensitiveData: false } as const;
+    const asked = toolCall('lookup', { id: secret }, { callId: 'call_1' });
+    const made = (more: object, ...steps: Parameters<typeof scripted>): Agent =>
+      new Agent({ name: 'Desk', instructions: secret, model: scripted(...steps), ...more });
+    const runs: Readonly<Record<string, () => Promise<unknown>>> = {
+      'a tool and an answer': () => runForm(made({ tools: [working] }, asked, `${secret} done`), secret, options),
+      'a tool that fails the run': () => runForm(made({ tools: [broken(null)] }, asked), secret, options),
+      'a tool whose failure is told': () =>
+        runForm(made({ tools: [broken(() => secret)] }, asked, 'x'), secret, options),
+      'a failing model': () => runForm(made({}, new RangeError(secret)), secret, options),
+      'a rejection with a text': async () => {
+        const gated = tool({
+          name: 'lookup',
+          parameters: z.object({ id: z.string() }),
+          needsApproval: true,
+          execute: () => secret,
+        });
+        const agent = made({ tools: [gated] }, asked, 'x');
+        const state = (await runForm(agent, secret, options)).toState();
+        for (const item of state.interruptions) state.reject(item, { message: secret });
+        await runForm(agent, state, options);
+      },
+      'a guardrail with its finding': () => {
+        const trips = { name: 'g', execute: () => ({ outputInfo: { secret }, tripwireTriggered: true }) };
+        return runForm(made({ outputGuardrails: [trips] }, secret), secret, options);
+      },
+    };
+    const working = tool({ name: 'lookup', parameters: z.object({ id: z.string() }), execute: () => secret });
+
+    it.each(Object.entries(runs))(
+      'has none in any attribute, status or event: %s [TRACE-O27, T9]',
+      async (_name, go) => {
+        otel = new Telemetry({ captureContent: true, taskAndTurnSpans: true }).use();
+        await go().catch(() => {});
+        expect(otel.spans.length).toBeGreaterThan(2);
+        const shown = otel.spans.map(({ name, attributes, status, events, links }) => [
+          name,
+          attributes,
+          status,
+          events.map((event) => event.attributes),
+          links.map((link) => link.attributes),
+        ]);
+        expect(JSON.stringify(shown)).not.toContain(secret);
+        expect(JSON.stringify([...(await otel.metrics()).values()].map((metric) => metric.dataPoints))).not.toContain(
+          secret,
+        );
+      },
+    );
+  });
+});
+
 describe('what went wrong', () => {
   it('is nothing where the user cancelled [TRACE-O22]', async () => {
     const running = gate();
