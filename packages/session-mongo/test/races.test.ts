@@ -59,8 +59,9 @@ describe('an append', () => {
     let wait = 50;
     const slow = hooked(client, async (command, collection, [document]) => {
       if (command !== 'insertOne' || collection !== 'agent_messages') return;
-      await new Promise((resolve) => setTimeout(resolve, wait));
+      const ms = wait;
       wait = 0;
+      await new Promise((resolve) => setTimeout(resolve, ms));
       inserted.push(Number((document as { seq: unknown }).seq));
     });
     const sessions = [0, 1, 2].map(() => new MongoDBSession<object>('s', { client: slow, database }));
