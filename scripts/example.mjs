@@ -12,6 +12,7 @@ const programs = new Map([
   ['web-stream', 'examples/web-stream/src/main.ts'],
   ['mongo-sessions', 'examples/mongo-sessions/src/main.ts'],
   ['redis-sessions', 'examples/redis-sessions/src/main.ts'],
+  ['drizzle-sessions', 'examples/drizzle-sessions/src/main.ts'],
   ['opentelemetry', 'examples/opentelemetry/src/main.ts'],
   ['trace-console', 'examples/traces/src/trace-console.ts'],
   ['trace-openai', 'examples/traces/src/trace-openai.ts'],

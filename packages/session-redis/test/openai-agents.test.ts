@@ -45,8 +45,8 @@ it('is the session of a runner of @openai/agents over three turns with a tool [S
   const look = tool({
     name: 'look',
     description: 'Looks.',
-    parameters: { type: 'object', properties: {}, required: [], additionalProperties: false },
-    strict: false,
+    parameters: { type: 'object' as const, properties: {}, required: [], additionalProperties: false as const },
+    strict: true,
     execute: () => 'seen',
   });
   const model = new Scripted();
