@@ -155,16 +155,18 @@ export class DrizzleHistory implements HistoryBackend {
   async #readPages(limit = Number.MAX_SAFE_INTEGER, page: number): Promise<readonly Row[] | undefined> {
     const found: Row[] = [];
     let since = performance.now();
-    while (found.length < limit) {
+    for (let pages = 1; ; pages++) {
       const count = Math.min(limit - found.length, page);
       const more = await this.query(this.dialect.newest(this.#sessionId, count, found.at(-1)));
       for (const row of more) found.push(row);
-      if (more.length < count) break;
+      const isLast = more.length < count || found.length >= limit;
+      // One page is of one moment anyway.
+      if (isLast && pages === 1) return found;
+      if (isLast) break;
       if (performance.now() - since < YIELD_AFTER_MS) continue;
       await new Promise<void>((resolve) => void setTimeout(resolve, 0));
       since = performance.now();
     }
-    if (found.length <= page) return found;
     const stillThere = this.dialect.isThere?.(found[0]?.['id']);
     return stillThere === undefined || (await this.query(stillThere)).length > 0 ? found : undefined;
   }

@@ -11,7 +11,7 @@ afterAll(() => configureLogging({ level: 'warn' }));
 
 const cells = (chosen: readonly Fault[], changes: readonly Mutation[]): [Mutation, Fault][] =>
   chosen.flatMap((fault) => changes.map((mutation): [Mutation, Fault] => [mutation, fault]));
-/** Each with one attempt of each kind; `fault-table.ts` runs them all, many times. */
+/** Each with one attempt of each kind; `pnpm faults drizzle` runs them all, many times. */
 const quick = faults.filter((fault) => fault !== 'server restart' && fault !== 'client killed');
 
 /** postgres.js 3.4 throws outside of any call when a connection breaks within a transaction: what needs none. */

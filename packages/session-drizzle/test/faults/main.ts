@@ -1,5 +1,5 @@
-// Every change, with every fault, many times: `node --conditions=source test/processes/fault-table.ts [attempts] [drivers]`,
-// in this package. Prints what came of it, and ends at the first time that the store broke its word.
+// Every change, with every fault, many times: `pnpm faults drizzle [attempts] [drivers]`
+// prints what came of it, and ends at the first time that the store broke its word.
 import { configureLogging } from '@agents/core';
 
 import type { DriverName } from '../support/databases.ts';
