@@ -163,7 +163,7 @@ describe('buildResponsesRequest', () => {
     });
     const sent = body(
       {},
-      { tools: [made as never], handoffs: [escalate], outputSchema: { name: 'final_output', schema, strict } },
+      { tools: [made], handoffs: [escalate], outputSchema: { name: 'final_output', schema, strict } },
     );
     expect(sent['tools']).toMatchObject([
       { name: 't', strict },
