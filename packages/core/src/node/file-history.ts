@@ -18,7 +18,7 @@ import {
   parseBatch,
   parseHeader,
 } from './session-file.ts';
-import type { Header } from './session-file.ts';
+import type { FileRecord, Header } from './session-file.ts';
 
 /** Of a session that has no file. */
 const NONE = 'none';
@@ -112,7 +112,7 @@ export class FileHistory implements HistoryBackend {
         const record = records.at(-1);
         if (record === undefined) return undefined;
         const operations = await this.#operations(file, known);
-        const kept = records.slice(0, -1).map(({ text }) => text ?? '');
+        const kept = records.slice(0, -1).map(({ value }) => value);
         const header = headerLine({ sessionId: this.#sessionId, version, operations });
         await this.#replace(header + batchLine(nextVersion(version), kept, undefined, Date.now()), stillOwn);
         return record;
@@ -238,9 +238,13 @@ export class FileHistory implements HistoryBackend {
   }
 }
 
+interface FileTail extends StoredHistory {
+  readonly records: readonly FileRecord[];
+}
+
 /** The newest records, and the version, which the newest line has. */
-async function readTail(file: FileHandle, known: Known, count: number | undefined): Promise<StoredHistory> {
-  const batches: (readonly StoredRecord[])[] = [];
+async function readTail(file: FileHandle, known: Known, count: number | undefined): Promise<FileTail> {
+  const batches: (readonly FileRecord[])[] = [];
   let version: string | undefined;
   let found = 0;
   for await (const { text, offset } of linesBackwards(file, known.start, known.size)) {
@@ -255,12 +259,13 @@ async function readTail(file: FileHandle, known: Known, count: number | undefine
   return { records: records.slice(from), version: version ?? known.header.version };
 }
 
-async function keptOf(file: FileHandle, known: Known, expected: readonly string[]): Promise<string[]> {
+/** What stays in the list when its end is replaced: what cannot be decoded as it stands (SESS-153). */
+async function keptOf(file: FileHandle, known: Known, expected: readonly string[]): Promise<unknown[]> {
   const { records } = await readTail(file, known, undefined);
   const matched = matchSuffix(records, expected);
   if (matched?.length !== expected.length) throw suffixMismatch();
   const gone = new Set(matched);
-  return records.filter((_, index) => !gone.has(index)).map(({ text }) => text ?? '');
+  return records.filter((_, index) => !gone.has(index)).map(({ value }) => value);
 }
 
 /** `epoch:count`: the epoch is drawn with the file, so that a new one has no version of an old one. */

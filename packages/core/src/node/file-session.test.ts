@@ -16,6 +16,7 @@ import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { configureLogging } from '../base/logger.ts';
+import { decodeItem } from '../sessions/codec.ts';
 import { sessionContract } from '../testing/contracts/session.ts';
 import type { SessionFixture } from '../testing/contracts/session.ts';
 import { FileSession } from './index.ts';
@@ -28,6 +29,14 @@ let folders = 0;
 const freshDir = (): string => join(root, String(++folders));
 const user = (content: string) => ({ role: 'user', content });
 const fileOf = (dir: string, id: string): string => join(dir, `${Buffer.from(id).toString('base64url')}.ndjson`);
+
+/** The end becomes one item, `new`. */
+async function replaceEnd(session: FileSession<object>, expectedSuffix: object[]): Promise<void> {
+  await session.applyHistoryTransaction({
+    operationId: `${Math.random()}`,
+    transaction: { type: 'replace_suffix', expectedSuffix, replacement: [user('new')] },
+  });
+}
 
 const noSkip = {
   skip(reason: string): never {
@@ -50,6 +59,13 @@ describe('contract [SESS-322, SESS-342]', () => {
           `${JSON.stringify({ v: `${epoch}:${Number(count) + 1}`, at: 0, items: [record] })}\n`,
         );
       },
+      readCorrupt: (id) =>
+        readFileSync(fileOf(dir, id), 'utf8')
+          .trim()
+          .split('\n')
+          .slice(1)
+          .flatMap((line) => (JSON.parse(line) as { items: string[] }).items)
+          .filter((text) => decodeItem(text) === undefined),
     };
   };
   // Faults are tested below, with files. Nothing is handed in but a folder, so close() has nothing to do.
@@ -140,6 +156,31 @@ describe('the file', () => {
     expect((await session.getItems(250)).map(({ n }) => n)).toEqual(
       Array.from({ length: 250 }, (_, index) => 1750 + index),
     );
+  });
+
+  it.each<[string, (session: FileSession<object>) => Promise<unknown>]>([
+    ['an end that is replaced', async (session) => await replaceEnd(session, [user('3')])],
+    ['another one further back', async (session) => await replaceEnd(session, [user('2'), user('3')])],
+    ['a pop', async (session) => await session.popItem()],
+    ['an append', async (session) => await session.addItems([user('4')])],
+  ])('keeps what is no text, and lines that are no batch, as they are over %s [SESS-153]', async (_, change) => {
+    const dir = freshDir();
+    const session = new FileSession<object>('s', { dir });
+    await session.addItems([user('1')]);
+    const path = fileOf(dir, 's');
+    const odd = '{"role":"user","content":"no batch, but JSON"}';
+    const { v } = JSON.parse(readFileSync(path, 'utf8').trim().split('\n').at(-1)!) as { v: string };
+    const items = [JSON.stringify(user('2')), 7, { deep: 'kept' }, null, JSON.stringify(user('3'))];
+    appendFileSync(path, `torn {"line"\n${odd}\n${JSON.stringify({ v: `${v}0`, at: 0, items })}\n`);
+    expect(await session.getItems()).toEqual([user('1'), user('2'), user('3')]);
+    await change(session);
+    // Twice, since what was kept once is written in another form.
+    await replaceEnd(session, [(await session.getItems()).at(-1) ?? {}]);
+    const left = readFileSync(path, 'utf8');
+    for (const kept of ['torn {"line"', odd])
+      expect([kept, JSON.stringify(kept)].some((form) => left.includes(form))).toBe(true);
+    expect(left).toContain('7,{"deep":"kept"},null');
+    expect((await session.getItems())[0]).toEqual(user('1'));
   });
 
   it('forgets popped, replaced and cleared items', async () => {

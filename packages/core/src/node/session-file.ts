@@ -29,7 +29,12 @@ export interface Batch {
   readonly version: string;
   readonly at: number;
   readonly operation: HistoryOperationKey | undefined;
-  readonly records: readonly StoredRecord[];
+  readonly records: readonly FileRecord[];
+}
+
+/** `value` is what stands in the list of a batch, text or not, and goes into another file with it. */
+export interface FileRecord extends StoredRecord {
+  readonly value: unknown;
 }
 
 export function headerLine({ sessionId, version, operations }: Header): string {
@@ -38,12 +43,12 @@ export function headerLine({ sessionId, version, operations }: Header): string {
 
 export function batchLine(
   version: string,
-  texts: readonly string[],
+  items: readonly unknown[],
   operation: HistoryOperationKey | undefined,
   at: number,
 ): string {
   const known = operation && { operation: [operation.id, operation.digest] };
-  return `${JSON.stringify({ v: version, at, ...known, items: texts })}\n`;
+  return `${JSON.stringify({ v: version, at, ...known, items })}\n`;
 }
 
 /** `undefined`: it is not the header of a session. */
@@ -60,15 +65,21 @@ export function parseBatch(line: string, offset: number): Batch {
   const value = parse(line);
   const { v, at, operation, items } = value ?? {};
   if (typeof v !== 'string' || !Array.isArray(items))
-    return { version: '', at: 0, operation: undefined, records: [{ text: undefined, position: offset }] };
+    return {
+      version: '',
+      at: 0,
+      operation: undefined,
+      records: [{ text: undefined, position: offset, value: { line } }],
+    };
   const [id, digest] = Array.isArray(operation) ? (operation as unknown[]) : [];
   return {
     version: v,
     at: typeof at === 'number' ? at : 0,
     operation: typeof id === 'string' && typeof digest === 'string' ? { id, digest } : undefined,
-    records: (items as unknown[]).map((text, index) => ({
-      text: typeof text === 'string' ? text : undefined,
+    records: (items as unknown[]).map((value, index) => ({
+      text: typeof value === 'string' ? value : undefined,
       position: offset + index,
+      value,
     })),
   };
 }

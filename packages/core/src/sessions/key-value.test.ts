@@ -4,6 +4,7 @@ import { configureLogging } from '../base/logger.ts';
 import type { LogRecord } from '../base/logger.ts';
 import { sessionContract } from '../testing/contracts/session.ts';
 import type { SessionFixture } from '../testing/contracts/session.ts';
+import { decodeItem } from './codec.ts';
 import { KeyValueSession } from './key-value.ts';
 import type { KeyValueStore } from './key-value.ts';
 import { OperationMemory } from './operation-memory.ts';
@@ -78,6 +79,11 @@ describe('contract [SESS-321, SESS-342]', () => {
         const items = JSON.parse(stored?.value ?? '[]') as string[];
         store.put(`${id}:messages`, JSON.stringify([...items, record]));
       },
+      readCorrupt: (id) =>
+        (JSON.parse(store.values.get(`${id}:messages`)?.value ?? '[]') as string[]).filter(
+          // Its own record of operations stands among them.
+          (text) => decodeItem(text) === undefined && !text.startsWith('agents '),
+        ),
       failNext(when) {
         store.fail = when;
       },

@@ -20,6 +20,8 @@ export interface SessionFixture<T extends object = object> {
   open(sessionId: string, options?: { sessionSettings?: SessionSettings }): MaybePromise<Session<T>>;
   /** Puts a record that cannot be decoded at the end. */
   addCorrupt?(sessionId: string, record: string): MaybePromise<void>;
+  /** The records that cannot be decoded, oldest first, as the store has them: so that a case sees whether they were kept. */
+  readCorrupt?(sessionId: string): MaybePromise<readonly string[]>;
   /** Breaks the next mutation: before it reaches the store, or after it was stored and the answer is lost. */
   failNext?(when: 'before' | 'after'): void;
   dispose?(): MaybePromise<void>;

@@ -75,4 +75,25 @@ export const corrupt: readonly SessionCase[] = [
       same(await session.getItems(), users(1), 'items');
     },
   },
+  {
+    id: 'E8',
+    title: 'replace_suffix passes over corrupt records, and keeps them as they are',
+    async body(scene) {
+      const session = await scene.capable('transactions', await scene.filled(users(1)));
+      await corruptTail(scene, BROKEN);
+      await session.addItems(users(1, 2));
+      await corruptTail(scene, 'nonsense', '3');
+      const replace = async (expectedSuffix: object[], replacement: object[]): Promise<void> =>
+        await session.applyHistoryTransaction({
+          operationId: `${scene.id} ${expectedSuffix.length}`,
+          transaction: { type: 'replace_suffix', expectedSuffix, replacement },
+        });
+      await replace(users(1, 2), [user('new')]);
+      same(await session.getItems(), [user('1'), user('new')], 'items after the end was replaced');
+      await replace([user('1'), user('new')], [user('all')]);
+      same(await session.getItems(), [user('all')], 'items after all was replaced');
+      const kept = await scene.fixture.readCorrupt?.(scene.id);
+      if (kept !== undefined) same(kept, [BROKEN, 'nonsense', '3'], 'corrupt records');
+    },
+  },
 ];
