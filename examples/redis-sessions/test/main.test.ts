@@ -6,7 +6,11 @@ it('two servers share the conversations, and the late one notices the other', as
   const { TEST_REDIS_URL: url, TEST_REDIS_URL_MISSING: missing } = process.env;
   if (url === undefined) throw new Error(missing ?? 'TEST_REDIS_URL is not set.');
   expect(await main(url, `example:${process.pid}:${Date.now()}`)).toEqual({
-    answers: ['You said: "My name is Ada."', 'You said: "My name is Bob."', 'You said earlier: "My name is Ada."'],
+    answers: [
+      expect.stringContaining('"My name is Ada."'),
+      expect.stringContaining('"My name is Bob."'),
+      'You said earlier: "My name is Ada."',
+    ],
     conflict: true,
     listed: [
       { sessionId: 'user-ada', itemCount: 4, metadata: { title: 'Names' } },
