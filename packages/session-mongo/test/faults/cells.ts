@@ -67,7 +67,7 @@ export async function runCell(rig: Rig, operation: Operation, fault: Fault, rese
   const { version } = await seen.readHistory();
   const error =
     fault === 'killed'
-      ? await killed(rig, operation, id, version)
+      ? await killed(rig, operation, id, version, reset)
       : await broken(rig, operation, fault, id, version, reset);
   rig.proxy.disarm();
   const session = new MongoDBSession<Item>(id, { client: rig.direct });
@@ -100,13 +100,19 @@ async function broken(
   reset: boolean,
 ): Promise<unknown> {
   let restarted: Promise<void> | undefined;
-  if (fault === 'restart') {
-    const matching = (request: Buffer): boolean => {
-      if (restarted === undefined && commit[operation](request)) restarted = rig.restart();
+  const matching = commit[operation];
+  if (fault !== 'restart') void rig.proxy.cutNext(fault, { matching, reset });
+  else if (reset) {
+    // While the request is on its way.
+    const restart = (request: Buffer): boolean => {
+      if (restarted === undefined && matching(request)) restarted = rig.restart();
       return false;
     };
-    void rig.proxy.cutNext('before', { matching });
-  } else void rig.proxy.cutNext(fault, { matching: commit[operation], reset });
+    void rig.proxy.cutNext('before', { matching: restart });
+  } else {
+    // After it was carried out, before anybody heard of it.
+    void rig.proxy.cutNext('reply', { matching }).then(() => (restarted ??= rig.restart()));
+  }
   // A client that met the end of its server is not used again.
   const client = fault === 'restart' ? new MongoClient(rig.url, quick) : rig.client;
   const error = await perform(new MongoDBSession<Item>(id, { client }), operation, `op-${id}`, version).then(
@@ -119,7 +125,7 @@ async function broken(
 }
 
 /** A process of its own does it and dies when its request arrives. Nobody hears how it ended: the outcome is unknown. */
-async function killed(rig: Rig, operation: Operation, id: string, version: string): Promise<unknown> {
+async function killed(rig: Rig, operation: Operation, id: string, version: string, early: boolean): Promise<unknown> {
   const worker = fileURLToPath(new URL('worker.ts', import.meta.url));
   const child = spawn(
     process.execPath,
@@ -127,8 +133,10 @@ async function killed(rig: Rig, operation: Operation, id: string, version: strin
     { stdio: ['ignore', 'inherit', 'inherit'] },
   );
   const matching = (request: Buffer): boolean => {
-    if (commit[operation](request)) child.kill('SIGKILL');
-    return false;
+    if (!commit[operation](request)) return false;
+    child.kill('SIGKILL');
+    // Early: the request dies with its process.
+    return early;
   };
   void rig.proxy.cutNext('before', { matching });
   const code = await new Promise((resolve) => child.once('exit', (exit, signal) => resolve(signal ?? exit)));
