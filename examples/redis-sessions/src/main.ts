@@ -28,10 +28,11 @@ export async function main(
     ];
 
     // Two servers on one conversation: the one that is late notices it by the version.
-    const [here, there] = [first, second].map((client) => new RedisSession('user-bob', { client, keyPrefix }));
-    const { version } = await here!.readHistory(0);
-    await there!.addItems([{ role: 'user', content: 'Are you there?' }]);
-    const conflict = await here!.appendIfVersion(version, [{ role: 'user', content: 'Hello?' }]).then(
+    const here = new RedisSession('user-bob', { client: first, keyPrefix });
+    const there = new RedisSession('user-bob', { client: second, keyPrefix });
+    const { version } = await here.readHistory(0);
+    await there.addItems([{ role: 'user', content: 'Are you there?' }]);
+    const conflict = await here.appendIfVersion(version, [{ role: 'user', content: 'Hello?' }]).then(
       () => false,
       (error: unknown) => error instanceof SessionVersionConflictError,
     );

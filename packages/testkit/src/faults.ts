@@ -131,17 +131,17 @@ async function fail(
 }
 
 /** The server dies when the change arrives: before it could take it, or at about the time at which it is done with it. */
-function restarted({ proxy, isWrite, restart }: FaultSubject, round: number): Promise<void> {
+function restarted(subject: FaultSubject, round: number): Promise<void> {
   return new Promise((resolve, reject) =>
-    proxy.stopNext(
+    subject.proxy.stopNext(
       (forward) => {
-        const dead = (): void => void restart().then(resolve, reject);
+        const dead = (): void => void subject.restart().then(resolve, reject);
         if (round % 3 === 0) dead();
         forward();
         if (round % 3 === 1) dead();
         if (round % 3 === 2) setTimeout(dead, round % 5);
       },
-      { matching: isWrite },
+      { matching: subject.isWrite },
     ),
   );
 }
@@ -188,10 +188,10 @@ async function persistently<R>(work: () => Promise<R>): Promise<R> {
 const same = (items: readonly Item[], expected: readonly Item[]): boolean =>
   JSON.stringify(items) === JSON.stringify(expected);
 
-/** Meets every fault so many times and prints what came of it; throws for the first thing that is wrong. */
-export async function faultTable(name: string, subject: FaultSubject, rounds: number): Promise<void> {
-  console.log(`${name}, ${rounds} times each: ok / refused / unknown but committed / unknown and absent`);
-  console.log(['', ...faultKinds].map((cell) => cell.padEnd(16)).join(''));
+/** Meets every fault so many times; gives the lines of a table of what came of it. @throws Error for the first thing that is wrong */
+export async function* faultTable(name: string, subject: FaultSubject, rounds: number): AsyncGenerator<string> {
+  yield `${name}, ${rounds} times each: ok / refused / unknown but committed / unknown and absent`;
+  yield ['', ...faultKinds].map((cell) => cell.padEnd(16)).join('');
   for (const operation of faultOperations) {
     const row: string[] = [operation];
     for (const fault of faultKinds) {
@@ -199,6 +199,6 @@ export async function faultTable(name: string, subject: FaultSubject, rounds: nu
       for (let round = 0; round < rounds; round++) counts[await meetFault(subject, operation, fault, round)]++;
       row.push(Object.values(counts).join(' / '));
     }
-    console.log(row.map((cell) => cell.padEnd(16)).join(''));
+    yield row.map((cell) => cell.padEnd(16)).join('');
   }
 }

@@ -6,6 +6,6 @@ import { startSubject } from './subject.ts';
 const rounds = Number(process.argv[2] ?? 30);
 for (const scripting of ['lua', 'multi'] as const) {
   const subject = await startSubject(scripting);
-  await faultTable(`Redis, ${scripting}`, subject, rounds);
+  for await (const line of faultTable(`Redis, ${scripting}`, subject, rounds)) console.log(line);
   await subject.stop();
 }
