@@ -27,6 +27,8 @@ export class EmptyProject {
     this.run('pnpm', ['pack', '--pack-destination', target], folder);
     const tarball = join(target, globSync('*.tgz', { cwd: target })[0]);
     const home = join(this.path, 'node_modules', name);
+    // It may be linked already, as what another one needs: what is unpacked must not go into the workspace.
+    rmSync(home, { recursive: true, force: true });
     mkdirSync(home, { recursive: true });
     this.run('tar', ['-xzf', tarball, '-C', home, '--strip-components=1']);
     return tarball;
