@@ -17,18 +17,24 @@ describe('mergeSettings', () => {
     const base = {
       extraArgs: { a: 1, b: 1 },
       extraBody: { a: 1 },
+      extraHeaders: { a: '1' },
+      extraQuery: { a: '1' },
       metadata: { a: '1' },
       reasoning: { effort: 'low' as const },
     };
     const merged = mergeSettings(base, {
       extraArgs: { b: 2 },
       extraBody: { b: 2 },
+      extraHeaders: { b: '2' },
+      extraQuery: { b: '2' },
       metadata: { b: '2' },
       reasoning: { summary: 'auto' as const },
     });
     expect(merged).toEqual({
       extraArgs: { a: 1, b: 2 },
       extraBody: { b: 2 },
+      extraHeaders: { b: '2' },
+      extraQuery: { b: '2' },
       metadata: { b: '2' },
       reasoning: { summary: 'auto' },
     });

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { resetAll } from '../base/reset.ts';
-import { MissingCredentialsError } from '../base/errors.ts';
+import { MissingCredentialsError, UserError } from '../base/errors.ts';
 import { getDefaultModelProvider } from '../models/provider.ts';
 import { FakeOpenAI } from '../testing/fake-openai.ts';
 import { modelRequest } from '../testing/request.ts';
@@ -18,6 +18,8 @@ describe('OpenAIProvider', () => {
     expect(() => new OpenAIProvider({ client, organization: '' })).toThrow(
       /apiKey, baseURL, webSocket.baseURL, organization and project/u,
     );
+    for (const option of ['apiKey', 'baseURL', 'organization', 'project'] as const)
+      for (const value of ['x', '']) expect(() => new OpenAIProvider({ client, [option]: value })).toThrow(UserError);
     expect(() => new OpenAIProvider({ baseUrl: 'x' } as never)).toThrow("Did you mean 'baseURL'?");
     expect(() => new OpenAIProvider({ client: {} as never })).toThrow('a client of the openai package');
   });
@@ -32,6 +34,37 @@ describe('OpenAIProvider', () => {
       'gpt-5.6-sol',
       'gpt-4.1',
     ]);
+    for (const unset of ['', '  ', undefined]) {
+      vi.stubEnv('OPENAI_DEFAULT_MODEL', unset);
+      await (await provider.getModel()).getResponse(modelRequest());
+      expect(fake.requests.at(-1)?.body).toMatchObject({ model: 'gpt-5.6-luna' });
+    }
+  });
+
+  it('makes its client when a model is first asked for, with the environment of that moment [MODEL-306]', async () => {
+    const fake = new FakeOpenAI({ apiKeys: ['sk-later'] });
+    await using server = await fake.listen();
+    vi.stubEnv('OPENAI_API_KEY', 'sk-earlier');
+    vi.stubEnv('OPENAI_BASE_URL', 'http://127.0.0.1:9/nowhere');
+    const providers = [new OpenAIProvider(), new OpenAIProvider({ organization: 'org' })];
+    vi.stubEnv('OPENAI_API_KEY', 'sk-later');
+    vi.stubEnv('OPENAI_BASE_URL', server.baseURL);
+    for (const provider of providers) await (await provider.getModel('m')).getResponse(modelRequest());
+    vi.stubEnv('OPENAI_API_KEY', 'sk-latest');
+    for (const provider of providers) await (await provider.getModel('m')).getResponse(modelRequest());
+    expect(fake.requests).toHaveLength(4);
+  });
+
+  it('has a client of its own for any option, whatever the default one is [MODEL-306]', async () => {
+    const fake = new FakeOpenAI();
+    const elsewhere = new FakeOpenAI();
+    await using server = await fake.listen();
+    setOpenAIDefaults({ client: await elsewhere.client() });
+    vi.stubEnv('OPENAI_API_KEY', 'sk-env');
+    vi.stubEnv('OPENAI_BASE_URL', server.baseURL);
+    for (const options of [{ organization: 'o' }, { project: 'p' }, { apiKey: 'k' }, { baseURL: server.baseURL }])
+      await (await new OpenAIProvider(options).getModel('m')).getResponse(modelRequest());
+    expect([fake.requests.length, elsewhere.requests.length]).toEqual([4, 0]);
   });
 
   it('fails at the first request without a key, and tells three ways on [MODEL-315]', async () => {

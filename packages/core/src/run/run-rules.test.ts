@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { Agent, RunContext, runStreamed, tool } from '../index.ts';
-import type { ModelResponse, RunOptions } from '../index.ts';
+import type { ModelResponse } from '../index.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { bothForms } from '../testing/forms.ts';
 import { ScriptedModel, text, toolCall } from '../testing/index.ts';
@@ -63,7 +63,7 @@ bothForms((runForm, form) => {
           onAgentEnd: see('onAgentEnd', undefined),
           onTurnEnd: see('onTurnEnd', undefined),
         },
-      } as RunOptions<unknown>);
+      });
       const ofTool = seen.get('tool');
       seen.delete('tool');
       expect(seen.size).toBe(14);
