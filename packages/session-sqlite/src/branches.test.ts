@@ -136,7 +136,7 @@ describe('a branch', () => {
     await branch.close();
   });
 
-  it('has an id that is never used again: not after a clear, and not by two at once [SESS#65, SESS-205]', async () => {
+  it('has an id that is never used again: not after a clear, and not by two at once [SESS#65, SESS-205, IL-038]', async () => {
     const path = freshPath();
     await using main = await filled(path);
     await using branch = main.branch('b', { fromTurn: 2 });
@@ -350,7 +350,7 @@ describe('usage', () => {
     ]);
   });
 
-  it('goes with the last item of its turn, and is of the turn at the time of the call [SESS-207, SESS-209]', async () => {
+  it('goes with the last item of its turn, and is of the turn at the time of the call; without a turn none is kept [SESS-207, SESS-209, IL-039]', async () => {
     const path = freshPath();
     await using main = await filled(path, 2);
     const calls = [main.addUsage(usage(2)), main.popItem(), main.popItem(), main.addUsage(usage(1))];

@@ -30,7 +30,7 @@ const noSkip = {
 
 const AGE = `UPDATE agent_sessions SET created_at = datetime(created_at, ?), updated_at = datetime(updated_at, ?) WHERE session_id = ?`;
 
-describe('contract of stores, on a file [SESS-371, 372, 373, 374, 376]', () => {
+describe('contract of stores, on a file [SESS-371, 373, 374, IL-044, IL-045]', () => {
   const make = (): SessionStoreFixture => {
     const path = freshPath();
     return {
@@ -46,7 +46,7 @@ describe('contract of stores, on a file [SESS-371, 372, 373, 374, 376]', () => {
   });
 });
 
-describe('contract of stores, with a database that was handed in', () => {
+describe('contract of stores, with a database that was handed in [SESS-372, 375, 376]', () => {
   const make = (): SessionStoreFixture => {
     const database = new DatabaseSync(':memory:');
     return {

@@ -170,7 +170,7 @@ describe('what is stored', () => {
 });
 
 describe('age', () => {
-  it('hides items, and pop drops them [SESS#55, SESS-284]', async () => {
+  it('hides items, which no limit counts, and pop drops them [SESS#55, SESS-284, IL-024]', async () => {
     const inner = new MemorySession<object>('s');
     let now = 1_700_000_000_000;
     const of = (ttlMs: number | null | undefined) =>

@@ -47,7 +47,7 @@ function memoryFixture(): SessionStoreFixture {
   };
 }
 
-describe('contract of stores [SESS-371, 372, 373, 374, 376]', () => {
+describe('contract of stores [SESS-371, 373, 374, IL-044, IL-045]', () => {
   it.each(sessionStoreContract(memoryFixture))('$title', async (contractCase) => {
     await expect(contractCase.run(noSkip)).resolves.toBeUndefined();
   });
@@ -62,6 +62,16 @@ describe('contract of its sessions', () => {
   it.each(sessionContract(make).filter(({ id }) => !/^(E|G|H3)/.test(id)))('$title', async (contractCase) => {
     await expect(contractCase.run(noSkip)).resolves.toBeUndefined();
   });
+});
+
+it('knows whose a session is, finds it by that, and forgets it with the history [IL-041]', async () => {
+  const store = new MemorySessionStore();
+  for (const owner of ['ada', 'grace']) await store.setMetadata(`of-${owner}`, { owner, tags: ['new'] });
+  const find = async () =>
+    (await store.list({ metadata: { owner: 'ada' } })).sessions.map(({ sessionId }) => sessionId);
+  expect(await find()).toEqual(['of-ada']);
+  await store.session('of-ada').clearSession();
+  expect(await find()).toEqual([]);
 });
 
 it('gives sessions of the class that everyone knows', () => {

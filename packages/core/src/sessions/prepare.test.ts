@@ -105,7 +105,7 @@ describe('the default order', () => {
     ]) {
       await expect(prepare([item(foreign)])).rejects.toMatchObject({
         code: 'session_foreign_items',
-        message: expect.stringContaining('call_id'),
+        message: expect.stringContaining('convertJsSdkItems()'),
       });
     }
   });

@@ -101,7 +101,7 @@ function refuseForeign(item: object): void {
   const foreign = ('callId' in item && !('call_id' in item)) || ('providerData' in item && !('provider_data' in item));
   if (!foreign) return;
   throw new UserError(
-    "The session holds items of npm '@openai/agents' (camelCase). Convert the history once before it is used here: rename `callId` to `call_id` and move the members of `providerData` to the item itself.",
+    "The session holds items of npm '@openai/agents' (camelCase). Convert the history once: copy it with migrateSession(), or convert its items with convertJsSdkItems(), both of '@agents/core/session'.",
     { code: 'session_foreign_items' },
   );
 }

@@ -89,4 +89,18 @@ export const copies: readonly StoreCase[] = [
       check((await store.get(`${scene.id}-copy`)) === undefined, 'no session after a refused fork');
     },
   },
+  {
+    id: 'N7',
+    title: 'two forks of one place are independent of each other',
+    async body(scene) {
+      const store = await scene.filled(turns(3));
+      const [first, second] = await Promise.all(
+        ['1', '2'].map(async (name) => await store.fork(scene.id, `${scene.id}-${name}`, { untilTurn: 2 })),
+      );
+      await first?.addItems([user('first')]);
+      await second?.addItems([user('second')]);
+      same(await first?.getItems(), [...turns(1), user('first')], 'items of the first');
+      same(await second?.getItems(), [...turns(1), user('second')], 'items of the second');
+    },
+  },
 ];
