@@ -645,6 +645,35 @@ describe('what a stream shows of a blocked tool output', () => {
   });
 });
 
+bothForms((runForm, form) => {
+  describe.each(['no session', 'a session'])(`an abort while output guardrails judge (${form}, %s)`, (kept) => {
+    it('leaves no final output, in the state neither: a resume asks them again [RUN-914, RUN-512]', async () => {
+      const abort = new AbortController();
+      const session = kept === 'a session' ? new PlainSession() : undefined;
+      let asked = 0;
+      const hangs: OutputGuardrail = {
+        name: 'hangs',
+        execute: () => {
+          asked += 1;
+          if (asked > 1) return { tripwireTriggered: false, outputInfo: undefined };
+          abort.abort();
+          return new Promise(() => {});
+        },
+      };
+      const agent = desk(['done', 'done'], { guardrails: [hangs] });
+      const error = await rejection(runForm(agent, 'Hi', { signal: abort.signal, ...(session && { session }) }));
+      expect(error).toBeInstanceOf(RunAbortedError);
+      expect(session?.kinds ?? 'u').toBe('u');
+      const { state } = error as RunAbortedError;
+      expect(state?.currentStep?.type).not.toBe('final_output');
+      expect(JSON.stringify(state?.toJSON()['current_step'])).not.toContain('final_output');
+      const result = await runForm(agent, state as never, session ? { session } : {});
+      expect([result.status, result.finalOutput, asked]).toEqual(['completed', 'done', 2]);
+      expect(session?.kinds ?? 'u m').toBe('u m');
+    });
+  });
+});
+
 describe('output guardrails in both forms', () => {
   const cases: readonly [string, () => AnyAgent][] = [
     ['accept', () => desk([call(), 'done'], { guardrails: [judge('o', false)] })],
