@@ -6,7 +6,7 @@ it('conversations live in a schema of their own, an operation counts once, a for
   const { TEST_POSTGRES_URL: url, TEST_POSTGRES_URL_MISSING: missing } = process.env;
   if (url === undefined) throw new Error(missing ?? 'TEST_POSTGRES_URL is not set.');
   expect(await main(url)).toEqual({
-    answers: ['You said: "My name is Ada."', 'You said earlier: "My name is Ada."'],
+    answers: [expect.stringContaining('"My name is Ada."'), 'You said earlier: "My name is Ada."'],
     once: 1,
     forked: 2,
     listed: [

@@ -66,7 +66,9 @@ export class FaultGround {
     const matching = deciding(direct.dialect, mutation);
     const done = proxy.cutNext((['before', 'sent', 'reply'] as const)[attempt % 3] ?? 'sent', { matching });
     const child = start('mutate.ts', {}, broken.driver, broken.url, id, mutation, version);
-    await done;
+    const early = child.ended.then((code) => Promise.reject(new Error(`The client ended by itself: ${code}`)));
+    await Promise.race([done, early]);
+    early.catch(() => undefined);
     child.process.kill('SIGKILL');
     await child.ended.catch(() => undefined);
     // Nobody is left who knows.
