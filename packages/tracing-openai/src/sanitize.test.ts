@@ -362,6 +362,16 @@ describe('values that JSON cannot say', () => {
     });
   });
 
+  it('are halves of pairs alone, too [TRACE-X32]', async () => {
+    for (const endpoint of [undefined, COLLECTOR]) {
+      const lines = logLines();
+      const { exporter, sent } = setUp({ endpoint });
+      await exporter.export([custom({ text: 'a\ud800b', 'key\udc00': '😀' })]);
+      expect(sent[0]?.body.data[0]?.['span_data']).toMatchObject({ data: { text: 'a?b', 'key?': '😀' } });
+      expect(lines).toHaveLength(1);
+    }
+  });
+
   it('are not seen in texts that only look like them', async () => {
     const lines = logLines();
     const { exporter, fake } = setUp();
