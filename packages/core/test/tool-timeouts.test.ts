@@ -133,12 +133,46 @@ bothForms((run, form) => {
       }
     });
 
-    it('is measured from the start of its body: start hooks may take longer [TOOL-F26]', async () => {
-      const quick = tool({ name: 'quick', timeoutMs: 20, execute: () => 'in time' });
+    it('is measured from the start of its body to its end: guardrails and start hooks are before and behind it [TOOL-F26]', async () => {
+      const started = vi.spyOn(globalThis, 'setTimeout');
+      const cleared = vi.spyOn(globalThis, 'clearTimeout');
+      const log: string[] = [];
+      /** Limits of the tool that began, and those that are over. */
+      const note = (where: string): void => {
+        const limits = started.mock.results.filter((_, index) => started.mock.calls[index]?.[1] === 60_000);
+        const over = limits.filter(({ value }) => cleared.mock.calls.some(([timer]) => timer === value));
+        log.push(`${where} ${limits.length} ${over.length}`);
+      };
+      const judge = (where: string) => ({
+        name: where,
+        execute: async () => {
+          await wait(2);
+          note(where);
+          return { behavior: { type: 'allow' as const } };
+        },
+      });
+      const quick = tool({
+        name: 'quick',
+        timeoutMs: 60_000,
+        inputGuardrails: [judge('input')],
+        outputGuardrails: [judge('output')],
+        execute: async () => {
+          await wait(2);
+          note('body');
+          return 'in time';
+        },
+      });
       const model = new ScriptedModel([toolCall('quick'), 'done']);
-      const hooks: RunOptions['hooks'] = { onToolStart: () => wait(60), onToolEnd: () => wait(60) };
+      const hooks: RunOptions['hooks'] = {
+        onToolStart: async () => {
+          await wait(2);
+          note('start');
+        },
+        onToolEnd: () => note('end'),
+      };
       const result = await run(new Agent({ name: 'A', model, tools: [quick] }), 'x', { hooks });
       expect(result.newItems[1]).toMatchObject({ output: 'in time' });
+      expect(log).toEqual(['input 0 0', 'start 0 0', 'body 1 0', 'output 1 1', 'end 1 1']);
     });
 
     it('leaves no timer behind when a sibling fails the run first [TOOL-F28, RUN-512]', async () => {
