@@ -1,15 +1,20 @@
-import { context, ROOT_CONTEXT, trace as api } from '@opentelemetry/api';
+import { context, createContextKey, ROOT_CONTEXT, trace as api } from '@opentelemetry/api';
 import type { Context, Span as OTelSpan } from '@opentelemetry/api';
 import type { Node } from './node.ts';
 
-/** Spans of all processors of this package: those of another one are not the user's own. */
-const ours = new WeakSet<OTelSpan>();
+/** What a context knows of the processors of this package: the span that one of them put there last, and whose code runs. */
+interface Mark {
+  readonly span: OTelSpan | undefined;
+  readonly by: Contexts;
+  readonly node: Node;
+  /** Of the other processors. */
+  readonly next: Mark | undefined;
+}
 
-/** Which context what runs in. Each knows the node whose code runs there. */
+const KEY = createContextKey('@agents/tracing-otel');
+
+/** Which context what runs in. */
 export class Contexts {
-  // `createContextKey` gives two processors the same one.
-  readonly #key = Symbol('@agents/tracing-otel');
-
   /** A node with its context: `at`, with its own span and itself in it. `around`: the node with a span that it is in. */
   node(parts: Omit<Node, 'context' | 'emitted' | 'handoff'>, around: Node | undefined, at: Context): Node {
     const node: { -readonly [K in keyof Node]: Node[K] } = {
@@ -19,10 +24,9 @@ export class Contexts {
       handoff: undefined,
     };
     if (node.span !== undefined) {
-      ours.add(node.span);
       node.emitted = node;
-      node.context = api.setSpan(at, node.span).setValue(this.#key, node);
-    } else if (at !== around?.context) node.context = at.setValue(this.#key, node);
+      node.context = this.#marked(api.setSpan(at, node.span), node);
+    } else if (at !== around?.context) node.context = this.#marked(at, node);
     return node;
   }
 
@@ -34,20 +38,19 @@ export class Contexts {
     const current = api.getSpan(active);
     if (current === span && owner?.emitted === node.emitted && owner?.segment === node.segment) return fn();
     // Another processor of ours has just put its span there: what it needs stays.
-    const isShared = current !== undefined && ours.has(current) && current !== (owner && api.getSpan(owner.context));
+    const isShared = isOurs(active) && current !== (owner && api.getSpan(owner.context));
     if (owner?.segment !== node.segment && !isShared) return context.with(node.context, fn);
     const inside = span === undefined ? active : api.setSpan(active, span);
-    return context.with(inside.setValue(this.#key, node), fn);
+    return context.with(this.#marked(inside, node), fn);
   }
 
   /** Where a run was called: the active context, without spans of other processors. */
   caller(): Context {
     const active = context.active();
-    const span = api.getSpan(active);
-    if (span === undefined || !ours.has(span)) return active;
+    if (!isOurs(active)) return active;
     const owner = this.#ownerOf(active);
     const own = owner === undefined ? undefined : api.getSpan(owner.context);
-    if (own === span) return active;
+    if (own === api.getSpan(active)) return active;
     return own === undefined ? api.deleteSpan(active) : api.setSpan(active, own);
   }
 
@@ -57,13 +60,35 @@ export class Contexts {
     if (active === ROOT_CONTEXT) return parent.context;
     const owner = this.#ownerOf(active);
     const span = api.getSpan(active);
-    if (owner === undefined || span === undefined || ours.has(span)) return parent.context;
+    if (owner === undefined || span === undefined || isOurs(active)) return parent.context;
     if (owner.segment !== parent.segment || owner.emitted !== parent.emitted) return parent.context;
     const around = api.getSpanContext(parent.context);
     return around === undefined || around.traceId === span.spanContext().traceId ? active : parent.context;
   }
 
   #ownerOf(at: Context): Node | undefined {
-    return at.getValue(this.#key) as Node | undefined;
+    let mark = markOf(at);
+    while (mark !== undefined && mark.by !== this) mark = mark.next;
+    return mark?.node;
   }
+
+  #marked(at: Context, node: Node): Context {
+    const mark: Mark = { span: api.getSpan(at), by: this, node, next: without(markOf(at), this) };
+    return at.setValue(KEY, mark);
+  }
+}
+
+function markOf(at: Context): Mark | undefined {
+  return at.getValue(KEY) as Mark | undefined;
+}
+
+function without(mark: Mark | undefined, by: Contexts): Mark | undefined {
+  if (mark === undefined) return undefined;
+  return mark.by === by ? mark.next : { ...mark, next: without(mark.next, by) };
+}
+
+/** Whether the active span is of a processor of this package: it is not one that user code opened. */
+function isOurs(at: Context): boolean {
+  const mark = markOf(at);
+  return mark?.span !== undefined && mark.span === api.getSpan(at);
 }
