@@ -195,6 +195,31 @@ describe('prune', () => {
     expect(sql(path, 'SELECT session_id FROM agent_session_operations')).toEqual([{ session_id: 'new' }]);
   });
 
+  it('leaves a session that was used since it was looked at [SESS-374]', async () => {
+    const database = new DatabaseSync(':memory:');
+    /** Runs when the sessions were listed, before any is deleted. */
+    let listed = (): void => {};
+    const handle = {
+      exec: (text: string) => database.exec(text),
+      prepare(text: string) {
+        const statement = database.prepare(text);
+        const all = (...values: never[]): unknown[] => {
+          const rows = statement.all(...values);
+          if (/ORDER BY session_id\s+LIMIT/.test(text)) listed();
+          return rows;
+        };
+        return { run: statement.run.bind(statement), get: statement.get.bind(statement), all };
+      },
+    };
+    await using store = new SQLiteSessionStore({ database: handle });
+    for (const id of ['used', 'idle']) await store.session(id).addItems([user(id)]);
+    database.exec(`UPDATE agent_sessions SET updated_at = datetime('now', '-2 days')`);
+    listed = () => database.exec(`UPDATE agent_sessions SET updated_at = CURRENT_TIMESTAMP WHERE session_id = 'used'`);
+    expect(await store.prune({ idleForMs: 24 * 60 * 60 * 1000 })).toEqual({ sessions: 1, items: 1 });
+    expect(await store.session('used').getItems()).toEqual([user('used')]);
+    database.close();
+  });
+
   it('lets other writers in between its batches [SESS-374]', async () => {
     const path = freshPath();
     await using store = new SQLiteSessionStore(path);
