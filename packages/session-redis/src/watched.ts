@@ -53,7 +53,7 @@ async function attempt(
   tail: number,
   decide: (found: Found, transaction: ChainableCommander) => Outcome,
 ): Promise<Outcome> {
-  return await Watcher.of(client as Redis).exclusive(async (connection, isSame) => {
+  return await Watcher.of(client as Redis).exclusive(async (connection) => {
     for (;;) {
       await connection.watch(keys.session, keys.messages, keys.counter);
       const found = await look(connection, keys, tail);
@@ -63,8 +63,6 @@ async function attempt(
         await connection.unwatch();
         return outcome;
       }
-      // On another connection nothing is watched: nothing was sent yet.
-      if (!isSame()) continue;
       if (await carriedOut(transaction)) return outcome;
     }
   });

@@ -42,15 +42,13 @@ export class Watcher {
     return watcher;
   }
 
-  /** `isSame` tells whether it still is the connection that the work began with. */
-  exclusive<R>(work: (connection: Redis, isSame: () => boolean) => Promise<R>): Promise<R> {
+  /** It is never mended under way: what is watched at the beginning of the work is watched at its end, or the work fails. */
+  exclusive<R>(work: (connection: Redis) => Promise<R>): Promise<R> {
     const result = this.#last.then(async () => {
       const connection = this.#connection;
       if (connection.status !== 'ready') await this.#connect();
-      const { stream } = connection;
-      const isSame = (): boolean => connection.status === 'ready' && connection.stream === stream;
       try {
-        return await work(connection, isSame);
+        return await work(connection);
       } catch (error) {
         // What is watched, and what is still to be answered, goes with the connection.
         if (!isAnswer(error)) await disconnect(connection);

@@ -85,6 +85,17 @@ it.each<Cut>(['middle', 'sent', 'reply', 'answer'])(
   },
 );
 
+it('a client that sends again has its read, when a part of the answer was all that came [SESS-224, 226]', async () => {
+  const client = new Redis(proxy.port, { retryStrategy: () => 1 });
+  client.on('error', () => {});
+  const session = new RedisSession<object>('s', { client, keyPrefix: freshPrefix() });
+  await session.addItems(users('1', '2'));
+  const cut = proxy.cutNext('answer', { matching: (request) => request.includes('lrange') });
+  expect(await session.getItems()).toEqual(users('1', '2'));
+  await cut;
+  client.disconnect();
+});
+
 bothForms((runForm, form) =>
   it(`a run on a default client whose answer is lost stores each batch once and succeeds (${form}) [SESS#3, SESS-102, 226]`, async () => {
     const client = new Redis(proxy.port);
