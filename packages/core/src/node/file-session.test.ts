@@ -213,6 +213,20 @@ describe('the file', () => {
     await append('a');
     expect(await session.getItems()).toEqual([user('a')]);
   });
+
+  it('forgets operations with a clear, also where the new file has the inode of the old one [SESS-011]', async () => {
+    const session = new FileSession<object>('s', { dir: freshDir() });
+    const append = async (id: string, content = id) =>
+      await session.applyHistoryTransaction({
+        operationId: id,
+        transaction: { type: 'append_items', items: [user(content)] },
+      });
+    for (const id of ['a', 'b']) await append(id);
+    await session.clearSession();
+    for (const id of ['x', 'y', 'z']) await append(id, 'long'.repeat(200));
+    await append('a');
+    expect(await session.getItems()).toHaveLength(4);
+  });
 });
 
 describe('the lock', () => {
