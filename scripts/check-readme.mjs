@@ -84,7 +84,7 @@ try {
   const [, tsconfig] = /^```json\n([^]*?)^```$/m.exec(core);
   writeFileSync(join(project.path, 'tsconfig.json'), tsconfig);
   const tsc = join(root, 'node_modules/typescript/bin/tsc');
-  project.run('node', [tsc, '-p', '.', '--noEmit', '--preserveSymlinks']);
+  project.compile(tsc, ['--noEmit', '--preserveSymlinks']);
   for (const file of files) check(project, file);
   console.log(`${files.length} programs of ${readmes.length} READMEs and guides`);
 } catch (error) {

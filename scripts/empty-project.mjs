@@ -19,6 +19,20 @@ export class EmptyProject {
     return stdout;
   }
 
+  /**
+   * Type-checks the folder. Errors in declarations of others are theirs.
+   *
+   * @throws Error with those that are ours
+   */
+  compile(tsc, args = []) {
+    try {
+      this.run('node', [tsc, '-p', '.', '--pretty', 'false', ...args]);
+    } catch (error) {
+      const errors = /error TS\d+:/.test(error.message) ? ourErrors(error.message) : [error.message];
+      if (errors.length > 0) throw new Error(errors.join('\n'), { cause: error });
+    }
+  }
+
   /** Packs the package of a folder of the workspace and installs the tarball, whose path it returns. */
   install(folder) {
     const { name } = manifestOf(folder);
@@ -57,6 +71,12 @@ export class EmptyProject {
   remove() {
     rmSync(this.path, { recursive: true, force: true });
   }
+}
+
+/** Which of the compiler's errors, with the lines that explain them, are not in a file of somebody else's package. */
+function ourErrors(output) {
+  const errors = output.split(/\n(?=\S)/).filter((text) => /error TS\d+:/.test(text));
+  return errors.filter((text) => !/^\S*node_modules\/(?!@agents\/)/.test(text));
 }
 
 const manifestOf = (folder) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
