@@ -8,7 +8,7 @@ import {
   InMemorySpanExporter,
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
-import { Agent, run, setTraceProcessors, tool } from '@agents/core';
+import { Agent, run, setTraceProcessors, setTracingDisabled, tool } from '@agents/core';
 import type { TraceProcessor } from '@agents/core';
 import { ScriptedModel, toolCall } from '@agents/core/testing';
 import { OTelTraceProcessor } from '@agents/tracing-otel';
@@ -35,6 +35,8 @@ const RUNS = 20;
  * batch processor and OTLP exporter, and a receiver in a thread of its own.
  */
 export async function otelTimes(ms: number): Promise<OtelTimes> {
+  // What was measured before in this process may have switched it off.
+  setTracingDisabled(false);
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   const receiver = await Receiver.start();
   const spans = await recorded();

@@ -1,4 +1,4 @@
-import { Agent, run, setTraceProcessors, tool } from '@agents/core';
+import { Agent, run, setTraceProcessors, setTracingDisabled, tool } from '@agents/core';
 import type { Span, Trace } from '@agents/core';
 import { ScriptedModel, toolCall } from '@agents/core/testing';
 import { BatchTraceProcessor } from '@agents/core/tracing';
@@ -27,6 +27,8 @@ const BATCH = 128;
 
 /** CPU times of the export of finished traces, flush included; the receiver is in a thread of its own. */
 export async function batchTimes(ms: number): Promise<BatchTimes> {
+  // What was measured before in this process may have switched it off.
+  setTracingDisabled(false);
   const items = await finishedItems();
   const records = items.map((item) => item.toJSON());
   const worker = new Worker(SERVER, { eval: true });
