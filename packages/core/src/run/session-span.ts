@@ -9,6 +9,8 @@ import type { Span, Trace } from '../tracing/types.ts';
 
 export type SessionEffect = Parameters<SessionStep>[0];
 
+const names = { read: 'session.load', append: 'session.save', compact: 'session.compact' } as const;
+
 /** Runs one call of the session in a span of its own; its id is the user's data (TRACE-N21). */
 export async function inSessionSpan<T>(
   run: RunTrace,
@@ -18,7 +20,7 @@ export async function inSessionSpan<T>(
   const { operation, items = null } = at.effect;
   const sessionId = at.session && run.includeSensitive ? knownSessionId(at.session) : undefined;
   const data: Record<string, unknown> = { ...(sessionId !== undefined && { session_id: sessionId }), items };
-  const name = operation === 'read' ? 'session.load' : 'session.save';
+  const name = names[operation];
   const span = startItem(run.span({ type: 'custom', name, data }, at.owner));
   try {
     const result = await runInScope(span, work);

@@ -41,6 +41,23 @@ bothForms((runForm, form) => {
       }
     });
 
+    it('have a span for a compaction that the run asks for, and none where it is put off [TRACE-N21]', async () => {
+      const asked: object[] = [];
+      const session = Object.assign(new MemorySession('s1'), {
+        runCompaction: async (options: object) => {
+          asked.push(options);
+          return undefined;
+        },
+        deferCompaction: async () => undefined,
+      });
+      await runForm(agent([toolCall('lookup', {}), 'done']), 'hi', { session, traceSessionSpans: true });
+      expect(asked).toHaveLength(1);
+      expect(shown().slice(-2)).toEqual([
+        ['session.save', { session_id: 's1', items: 1 }],
+        ['session.compact', { session_id: 's1', items: null }],
+      ]);
+    });
+
     it('hang on the trace where tasks have no span, and show no id without sensitive data [TRACE-N21, E11]', async () => {
       const options = { traceTaskAndTurnSpans: false, traceIncludeSensitiveData: false, traceSessionSpans: true };
       await runForm(agent(['done']), 'hi', { session: new MemorySession('secret'), ...options });

@@ -8,7 +8,7 @@ import type { HistoryOperation, Session, TransactionalSession } from './contract
 export type SessionStep = <T>(
   effect: {
     readonly kind: 'session';
-    readonly operation: 'read' | 'append';
+    readonly operation: 'read' | 'append' | 'compact';
     /** How many an append adds. */
     readonly items?: number;
   },

@@ -3,6 +3,7 @@ import type { AgentInputItem } from '../items/items.ts';
 import type { Usage } from '../models/model.ts';
 import type { RunContext } from '../state/context.ts';
 import type { ModelExchange, PendingWrite } from '../state/pending-write.ts';
+import type { SessionStep } from './calls.ts';
 import { compactionEvidence, compactionGeneration, supports } from './contract.ts';
 import type { CompactionAwareSession, CompactionEvidence, CompactionOptions } from './contract.ts';
 
@@ -63,7 +64,10 @@ export class CompactionHook {
    *
    * @returns whether the session may have changed its history
    */
-  async stored({ responseId, store: given, hasLocalToolOutputs, exchange }: PendingWrite): Promise<boolean> {
+  async stored(
+    { responseId, store: given, hasLocalToolOutputs, exchange }: PendingWrite,
+    step: SessionStep,
+  ): Promise<boolean> {
     const { session, context, countUsage } = this.#args;
     if (responseId === null) return false;
     const store = given === null ? {} : { store: given };
@@ -79,7 +83,9 @@ export class CompactionHook {
       signal: this.#args.signal,
     };
     const options: CompactionOptions = { responseId, ...store, ...force, [compactionEvidence]: evidence };
-    const compacted = await session.runCompaction(options, context);
+    const compacted = await step({ kind: 'session', operation: 'compact' }, () =>
+      session.runCompaction(options, context),
+    );
     if (compacted?.usage) countUsage(compacted.usage);
     return true;
   }

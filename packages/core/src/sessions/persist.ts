@@ -291,7 +291,7 @@ export class SessionWriter {
     pending.acknowledged = true;
     this.#record.persistedItemCount = pending.persistedCount;
     if (!isInTail) this.#tail?.push(pending.items);
-    if (this.compaction && (await this.compaction.stored(pending))) {
+    if (this.compaction && (await this.compaction.stored(pending, this.#step))) {
       this.#tail = undefined;
       this.#chain?.restart();
     }
