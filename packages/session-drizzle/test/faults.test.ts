@@ -22,7 +22,7 @@ describe.each<DriverName>(['node-postgres', 'postgres.js', 'mysql2'])('%s, a ser
   beforeAll(async () => {
     ground = await FaultGround.start(driver);
   }, 60_000);
-  afterAll(async () => await ground?.stop());
+  afterAll(async () => await ground?.stop(), 60_000);
 
   // Acknowledged: there; refused: not there; unknown: whole or not at all, and settled by its id. `judge` says so.
   it.each(cells(quick, changesOf(driver)))('%s, %s [SESS-034, 151, 156]', async (mutation, fault) => {
