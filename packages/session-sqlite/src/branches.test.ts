@@ -155,6 +155,21 @@ describe('a branch', () => {
     expect(both.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
   });
 
+  it('keeps its id also where an older writer did not reserve it [SESS-205]', async () => {
+    const path = freshPath();
+    await using main = await filled(path);
+    await using popped = main.branch('popped', { fromTurn: 2 });
+    await using cleared = main.branch('cleared', { fromTurn: 2 });
+    await Promise.all([popped.getItems(), cleared.getItems()]);
+    sql(path, 'DELETE FROM branch_reservations');
+    while ((await popped.popItem()) !== undefined);
+    await expect(main.branch('popped', { fromTurn: 2 }).getItems()).rejects.toThrow(/used before/);
+    sql(path, 'DELETE FROM branch_reservations');
+    await main.clearSession();
+    await main.addItems(turn(1));
+    await expect(main.branch('cleared', { fromTurn: 1 }).getItems()).rejects.toThrow(/used before/);
+  });
+
   it('needs a turn that is there, and an id that says something [SESS-205]', async () => {
     await using main = await filled(freshPath());
     await expect(main.branch('b', { fromTurn: 4 }).getItems()).rejects.toThrow(/Turn 4 is no user message/);
