@@ -153,7 +153,11 @@ const services = {
       command: ({ program, folder, port, durable }) =>
         program === process.execPath
           ? [
-              ...[program, '--no-warnings', join(root, 'packages/mongo-server/src/main.ts'), '--port', port],
+              program,
+              '--no-warnings',
+              join(root, 'packages/mongo-server/src/main.ts'),
+              '--port',
+              port,
               ...(durable ? ['--folder', folder] : []),
             ]
           : [program, '--dbpath', folder, '--port', port, '--bind_ip', '127.0.0.1', '--quiet'],

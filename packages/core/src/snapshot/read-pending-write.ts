@@ -53,11 +53,8 @@ export function readPendingWrite(
 function readExchange(json: JsonValue | undefined): ModelExchange | undefined {
   if (!isObject(json)) return undefined;
   return {
-    itemDigests: own(json as JsonObject, 'item_digests') as readonly string[],
-    reasoningItemIdPolicy: own(
-      json as JsonObject,
-      'reasoning_item_id_policy',
-    ) as ModelExchange['reasoningItemIdPolicy'],
+    itemDigests: own(json, 'item_digests') as readonly string[],
+    reasoningItemIdPolicy: own(json, 'reasoning_item_id_policy') as ModelExchange['reasoningItemIdPolicy'],
   };
 }
 
