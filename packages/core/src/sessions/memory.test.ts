@@ -51,6 +51,29 @@ describe('options', () => {
     expect(() => new MemorySession<object>('s', { items: [{ a: 1n }] })).toThrow(SessionItemError);
   });
 
+  it.each([
+    ['nothing', ''],
+    ['spaces', ' \n '],
+    ['NUL', 'a\0b'],
+    ['half a surrogate pair', 'x\ud800'],
+    ['the other half', '\udc00x'],
+    ['too much', 'x'.repeat(1025)],
+    ['a number', 7],
+  ])('refuse an id that is %s [SESS-137]', (_, id) => {
+    expect(() => new MemorySession(id as string)).toThrow(expect.objectContaining({ code: 'session_id_invalid' }));
+  });
+
+  it.each([
+    ['one letter', 'x'],
+    ['1024 letters', 'x'.repeat(1024)],
+    ['spaces around it', ' x '],
+    ['signs', 'a:b%c*"\''],
+    ['a line break', 'new\nline'],
+    ['an emoji', '😀'],
+  ])('take an id with %s as it is [SESS-137]', (_, id) => {
+    expect(new MemorySession(id).sessionId).toBe(id);
+  });
+
   it('give it initial items, which are copies', async () => {
     const item = { role: 'user', content: 'x' };
     const session = new MemorySession<object>('s', { items: [item] });

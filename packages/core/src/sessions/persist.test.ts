@@ -457,6 +457,8 @@ describe('settling what an earlier segment left', () => {
   it.each<[string, AgentInputItem[], Partial<PendingWrite>]>([
     ['another writer', [...before, user('else')], {}],
     ['a part of the batch', [...before, batch[0]!], {}],
+    ['the batch behind another history', [user('9'), user('8'), user('7'), ...batch].slice(-before.length - 2), {}],
+    ['the acknowledged batch behind another history', [user('9'), ...batch], { acknowledged: true }],
     ['another history', [user('9')], {}],
     ['something in an empty history', [user('9')], { before: [] }],
     [

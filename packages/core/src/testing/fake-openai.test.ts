@@ -547,6 +547,44 @@ describe('FakeOpenAI faults, seen by the client [MODEL-1209]', () => {
       }
   });
 
+  it('keeps faults for later that have to wait: one breaks a request, the first that fits; waits add up [MODEL-1208]', async () => {
+    const fake = new FakeOpenAI({ steps: ['a', 'b'] });
+    const client = await clientOf(fake);
+    fake.inject({ kind: 'html' });
+    fake.inject({ kind: 'status', status: 418, times: 2 });
+    fake.inject({ kind: 'status', status: 409, on: { nth: 2 } });
+    fake.inject({ kind: 'terminal', status: 'failed' });
+    const seen: unknown[] = [];
+    for (let request = 0; request < 7; request++)
+      seen.push(
+        await client.responses.create(body).then(
+          ({ status }) => status,
+          (error: unknown) => (error as APIError).status,
+        ),
+      );
+    expect(seen).toEqual([502, 418, 418, 409, 'failed', 'completed', 'completed']);
+    const late = new FakeOpenAI({ steps: ['a'] });
+    for (const ms of [30, 40]) late.inject({ kind: 'delay', ms });
+    late.inject({ kind: 'status', status: 418 });
+    const waits = vi.spyOn(globalThis, 'setTimeout');
+    try {
+      await expect((await clientOf(late)).responses.create(body)).rejects.toMatchObject({ status: 418 });
+      expect(waits.mock.calls.map(([, ms]) => ms)).toContain(70);
+    } finally {
+      waits.mockRestore();
+    }
+  });
+
+  it('removes a fault, and lets one that has no end go on [MODEL-1208]', async () => {
+    const fake = new FakeOpenAI({ steps: ['a'] });
+    const client = await clientOf(fake);
+    const remove = fake.inject({ kind: 'status', status: 418, times: Infinity });
+    for (let request = 0; request < 3; request++)
+      await expect(client.responses.create(body)).rejects.toMatchObject({ status: 418 });
+    remove();
+    expect((await client.responses.create(body)).output_text).toBe('a');
+  });
+
   it('throws what is left, and forgets everything on reset', async () => {
     const fake = new FakeOpenAI({ steps: ['a'] });
     expect(() => fake.assertDone()).toThrow('1 steps of the fake service were not used');

@@ -9,6 +9,7 @@ import { BatchTraceProcessor } from './batch.ts';
 import { createSpan, createTrace } from './create.ts';
 import { addTraceProcessor, setTraceProcessors } from './processors.ts';
 import { flushTraces, setTracingDisabled, shutdownTracing } from './provider.ts';
+import { wireRecord } from './wire-record.ts';
 import { withSpan, withTrace } from './with.ts';
 import type { BatchOptions } from './batch.ts';
 import type { Span, Trace, TraceExporter } from './types.ts';
@@ -89,6 +90,23 @@ it('queues a trace at its start and a span at its end, and exports them as they 
     'a',
   ]);
   expect(exporter.batches.flat()[0]?.endTimeMs).toBeDefined();
+});
+
+it('writes nothing down before the export: what became of an item meanwhile is in its record [TRACE-B11]', async () => {
+  const records: unknown[] = [];
+  const exporter: TraceExporter = {
+    export: async (items) => {
+      for (const item of items) records.push(item.toJSON(), wireRecord(item));
+    },
+  };
+  addTraceProcessor(new BatchTraceProcessor(exporter));
+  const made = withTrace('t', () => withSpan({ type: 'custom', name: 'a', data: { n: 1 } }, (span) => span));
+  // Behind its end: a late callback, a usage that a service tells afterwards.
+  made.spanData.data = { n: 2 };
+  await flushTraces();
+  made.spanData.data = { n: 3 };
+  const late = { span_data: { name: 'a', data: { n: 2 } } };
+  expect(records).toMatchObject([{ object: 'trace' }, { object: 'trace' }, late, late]);
 });
 
 it('drops new items when the queue is full, counts them, and warns once a minute [TRACE-B2, T31]', async () => {

@@ -106,15 +106,31 @@ const faults: Record<string, Break> = {
   }),
 };
 
+/** The cases that have to fail for a fault. */
+const detecting: Readonly<Record<string, readonly string[]>> = {
+  'ignores the limit': ['B1', 'B2', 'B3'],
+  'reverses the order': ['A2', 'A4'],
+  'splits batches': ['F2', 'F7'],
+  'drops the last of a batch': ['A2', 'A4'],
+  'caches its history': ['A13'],
+  'returns references': ['C10'],
+  'pops the oldest': ['A5'],
+  'merges equal messages': ['A15'],
+  'pops in two steps': ['F3', 'F4'],
+  'forgets operation ids': ['I1', 'I2', 'I3'],
+};
+
 describe('sessionContract', () => {
-  it.each(Object.entries(faults))('detects a session that %s [SESS#77, SESS-343]', async (_name, change) => {
-    const detected = async (): Promise<string | undefined> => {
-      for (const contractCase of sessionContract(() => brokenFixture(change))) {
-        if (await contractCase.run().catch(() => true)) return contractCase.id;
-      }
-      return undefined;
-    };
-    expect(await detected()).toBeDefined();
+  it.each(Object.entries(faults))('detects a session that %s [SESS#77, SESS-343]', async (name, change) => {
+    const about = sessionContract(() => brokenFixture(change)).filter(({ id }) => detecting[name]?.includes(id));
+    const missed: string[] = [];
+    // The cases that are about it: what it happens to break besides says nothing of them.
+    for (const contractCase of about)
+      await contractCase.run().then(
+        () => missed.push(contractCase.id),
+        () => undefined,
+      );
+    expect([about.length, missed]).toEqual([detecting[name]?.length, []]);
   });
 
   it.each([
