@@ -5,7 +5,7 @@ import { DrizzleSession, DrizzleSessionStore } from '@agents/session-drizzle';
 import { createAgentTables, createTables } from '@agents/session-drizzle/pg';
 import { sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
-import pg from 'pg';
+import { Pool } from 'pg';
 
 const agent = new Agent({ name: 'Assistant', model: new OfflineModel() });
 
@@ -15,7 +15,7 @@ const tables = createAgentTables({ schema: 'example_chat', names: { agentMessage
 export async function main(
   url: string,
 ): Promise<{ answers: unknown[]; once: number; forked: number; listed: unknown[] }> {
-  const pool = new pg.Pool({ connectionString: url });
+  const pool = new Pool({ connectionString: url });
   // Without listeners a connection that breaks would end the process.
   pool.on('error', () => {});
   pool.on('connect', (client) => void client.on('error', () => {}));

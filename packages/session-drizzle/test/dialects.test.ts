@@ -67,7 +67,9 @@ describe('PostgreSQL', () => {
     const fresh = await open('node-postgres');
     try {
       await Promise.all(users(10).map(() => createTables(fresh.db)));
-      await new DrizzleSession('s', { db: fresh.db }).addItems([{ role: 'user', content: 'x' }]);
+      const session = new DrizzleSession<object>('s', { db: fresh.db });
+      await session.addItems(users(1));
+      expect(await session.getItems()).toEqual(users(1));
     } finally {
       await fresh.close();
     }
@@ -242,7 +244,7 @@ describe.each<DriverName>(['better-sqlite3', 'libsql'])('SQLite by %s', (driver)
   it('reads long histories in pages, and others run in between [SESS#49, SESS-160]', async () => {
     const target = opened();
     const session = new DrizzleSession<{ content: string }>('long', { db: target.db });
-    await session.addItems(users(1, 0) as { content: string }[]);
+    await session.addItems(users(1, 0));
     await execute(
       target,
       sql`insert into agent_messages (session_id, message_data, created_at) with recursive n(i) as (select 1 union all select i + 1 from n where i < 30000)

@@ -52,7 +52,9 @@ export class FaultGround {
 
   async stop(): Promise<void> {
     const { direct, broken, proxy } = this.#ground;
-    await Promise.allSettled([direct.close(), broken.close()]);
+    // drizzle 0.45 keeps a connection of node-postgres for ever whose `begin` failed, and its pool waits for it.
+    const closed = Promise.allSettled([direct.close(), broken.close()]);
+    await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, 2000))]);
     await proxy.close();
     await this.#server.stop();
     rmSync(this.#folder, { recursive: true, force: true });
