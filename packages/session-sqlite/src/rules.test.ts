@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -190,6 +190,26 @@ describe.each(Object.keys(stores))('a session in %s', (store) => {
 });
 
 describe('a session in a file', () => {
+  it('says that it is not there while the file cannot be used, and that it is once it can be again [SESS-155]', async () => {
+    const path = freshPath();
+    const session = new SQLiteSession<Item>('s', path);
+    await session.addItems([user('1')]);
+    expect(await session.ping()).toBe(true);
+    const aside = `${path}.aside`;
+    renameSync(path, aside);
+    expect(await session.ping()).toBe(false);
+    writeFileSync(path, 'no database, but as long as the beginning of one: '.repeat(50));
+    expect(await session.ping()).toBe(false);
+    renameSync(aside, path);
+    expect(await session.ping()).toBe(true);
+    const corrupt = freshPath();
+    writeFileSync(corrupt, 'no database, but as long as the beginning of one: '.repeat(50));
+    await using other = new SQLiteSession<Item>('s', corrupt);
+    expect(await other.ping()).toBe(false);
+    await session.close();
+    await expect(session.ping()).rejects.toBeInstanceOf(SessionClosedError);
+  });
+
   it('makes no record for an empty batch [SESS-007]', async () => {
     const path = freshPath();
     const session = new SQLiteSession<Item>('s', path);
