@@ -106,7 +106,8 @@ const CONNECT: Readonly<Record<DriverName, Connect>> = {
       import('postgres'),
       import('drizzle-orm/postgres-js'),
     ]);
-    const client = postgres(url, { max: 10, onnotice: () => {} });
+    // Its own first query has nobody who listens when the connection breaks.
+    const client = postgres(url, { max: 10, onnotice: () => {}, fetch_types: false });
     return { db: drizzle({ client }), close: () => client.end({ timeout: 1 }) };
   },
   async PGlite() {
