@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import * as z from 'zod';
-import { Agent, configureLogging, getRunErrorState, RunState, tool, UserError } from '../index.ts';
-import type { RunResult, ToolContext } from '../index.ts';
+import { Agent, configureLogging, getRunErrorState, MemorySession, RunState, tool, UserError } from '../index.ts';
+import type { run, RunResult, ToolContext } from '../index.ts';
 import { recordOf } from '../snapshot/run-state.ts';
 import { getScope } from '../state/agent-tool-runs.ts';
 import { copyRecord } from '../state/copy.ts';
@@ -54,9 +54,60 @@ const approveAll = (state: RunState): RunState => {
   return state;
 };
 
+const stateOfError = (error: unknown): RunState => getRunErrorState(error) as RunState;
+
 type Way = 'live' | 'through JSON';
 const pausedState = async (agent: Agent, result: { toState(): RunState }, way: Way): Promise<RunState> =>
   way === 'live' ? result.toState() : await RunState.fromString(agent, result.toState().toString());
+
+/** `Desk` asks `Expert`, which asks `Deep`: there `work` has ended and `slow` is under way when the sibling `bad` fails the run. */
+async function cutTwoDeep(
+  runForm: typeof run,
+): Promise<{ desk: Agent; state: RunState; counts: { work: number; slow: number } }> {
+  let cut = true;
+  const counts = { work: 0, slow: 0 };
+  let begun = (): void => undefined;
+  const underWay = new Promise<void>((resolve) => (begun = resolve));
+  const work = tool({ name: 'work', execute: () => `w${++counts.work}` });
+  const slow = tool({
+    name: 'slow',
+    execute: (_args, ctx) => {
+      counts.slow += 1;
+      if (!cut) return 's';
+      begun();
+      return new Promise<string>((_done, fail) => {
+        ctx.signal.addEventListener('abort', () => fail(ctx.signal.reason as Error));
+      });
+    },
+  });
+  const bad = tool({
+    name: 'bad',
+    failureErrorFunction: null,
+    execute: async () => {
+      await underWay;
+      if (cut) throw new Error('bad');
+      return 'b';
+    },
+  });
+  const deep = new Agent({
+    name: 'Deep',
+    tools: [work, slow],
+    model: model([toolCall('work', {}, { callId: 'w' }), toolCall('slow', {}, { callId: 's' })], 'deep done'),
+  });
+  const expert = new Agent({
+    name: 'Expert',
+    tools: [deep.asTool({ toolName: 'deep' })],
+    model: model(ask('d', { input: 'q' }, 'deep'), 'expert done'),
+  });
+  const desk = new Agent({
+    name: 'Desk',
+    tools: [bad, expert.asTool({ toolName: 'expert' })],
+    model: model([toolCall('bad', {}, { callId: 'b' }), ask()], 'done'),
+  });
+  const error = await rejection(runForm(desk, 'hi'));
+  cut = false;
+  return { desk, state: await RunState.fromString(desk, stateOfError(error).toString()), counts };
+}
 
 bothForms((runForm, form) => {
   describe.each<Way>(['live', 'through JSON'])(`a pause inside an agent tool (${form}, %s)`, (way) => {
@@ -409,19 +460,57 @@ bothForms((runForm, form) => {
       }
     });
 
-    it('are in doubt where they were cut before anybody was asked [STATE-139, 154]', async () => {
-      const abort = new AbortController();
-      const { desk, inner } = setup(
-        [ask(), 'done'],
-        [
-          () => {
-            abort.abort();
-            return new Promise<ModelStep>(() => undefined);
-          },
-        ],
-      );
-      const error = await rejection(runForm(desk, 'hi', { signal: abort.signal }));
-      const again = await rejection(runForm(desk, getRunErrorState(error) as RunState));
+    it('that were cut before anybody was asked go on where they stopped, with their own session too [STATE-237, TOOL-AT34]', async () => {
+      for (const way of ['live', 'through JSON'] as const) {
+        const abort = new AbortController();
+        const session = new MemorySession();
+        const cut = (): Promise<ModelStep> => {
+          abort.abort();
+          return new Promise<ModelStep>(() => undefined);
+        };
+        const { desk, inner } = setup([ask(), 'done'], [cut, 'r'], { run: { session } });
+        const error = await rejection(runForm(desk, 'hi', { signal: abort.signal }));
+        const again = await runForm(desk, await pausedState(desk, { toState: () => stateOfError(error) }, way));
+        expect(again.finalOutput).toBe('done');
+        expect(inner.calls).toHaveLength(2);
+        expect(kindsOf(inner.calls[1]?.request.input ?? [])).toBe('u');
+        expect(kindsOf(await session.getItems())).toBe('u m');
+      }
+    });
+
+    describe('that a failing sibling cut, two deep', () => {
+      it('are refused for what was under way inside alone [STATE-237, 510]', async () => {
+        const { desk, state, counts } = await cutTwoDeep(runForm);
+        const error = await rejection(runForm(desk, state));
+        expect(error).toMatchObject({ code: 'call_executed_uncommitted' });
+        expect(counts).toEqual({ work: 1, slow: 1 });
+      });
+
+      it('do again what is to run again, and nothing that ended [STATE-237, 510]', async () => {
+        const { desk, state, counts } = await cutTwoDeep(runForm);
+        expect((await runForm(desk, state, { onInDoubt: 'retry' })).finalOutput).toBe('done');
+        expect(counts).toEqual({ work: 1, slow: 2 });
+      });
+
+      it('wait for an answer about the call inside, not about the agent tool [STATE-139, 237, 510]', async () => {
+        const { desk, state, counts } = await cutTwoDeep(runForm);
+        const asked = (await runForm(desk, state, { onInDoubt: 'interrupt' })).toState();
+        expect(asked.interruptions.map(({ agent, name, inDoubt }) => [agent.name, name, inDoubt])).toEqual([
+          ['Desk', 'bad', true],
+          ['Deep', 'slow', true],
+        ]);
+        for (const item of asked.interruptions) asked.decide(item, { type: 'rerun' });
+        expect((await runForm(desk, asked, { onInDoubt: 'interrupt' })).finalOutput).toBe('done');
+        expect(counts).toEqual({ work: 1, slow: 2 });
+      });
+    });
+
+    it('that failed by themselves leave their call in doubt, for an answer [STATE-139, 154]', async () => {
+      const { desk, inner } = setup([ask(), 'done'], [new Error('The line went dead.')], {
+        failureErrorFunction: null,
+      });
+      const error = await rejection(runForm(desk, 'hi'));
+      const again = await rejection(runForm(desk, stateOfError(error)));
       expect(again).toMatchObject({ code: 'call_executed_uncommitted' });
       expect(inner.calls).toHaveLength(1);
     });

@@ -37,7 +37,6 @@ export async function runAgentTool(at: AgentToolCall): Promise<unknown> {
   }
   const ended = segment?.record ?? kept;
   if (ended === undefined) throw new Error('A nested run that neither began nor was kept.');
-  if (kept === undefined) takeOverDecisions(record, call.call_id, ended);
   const invocation: AgentToolInvocation = Object.freeze({
     toolName: tool.name,
     toolCallId: call.call_id,
@@ -68,14 +67,16 @@ async function started(
     nested: at.env.nested,
     nesting: nestingOf(at, structured ? args : undefined),
   });
-  if (kept) {
-    const runs = agentToolRunsOf(record);
-    runs.recordResumeState(call, () => segment.record, { scopeId: runs.scope });
-  }
+  const runs = agentToolRunsOf(record);
+  runs.recordResumeState(call, () => segment.record, { scopeId: runs.scope });
   try {
     await (dispatch ? dispatch.drive(segment.run()) : segment.run());
   } catch (error) {
-    if (!kept) takeOverDecisions(record, call.call_id, segment.record);
+    // Cut from outside it can be gone on with. What failed by itself would fail again: its call is in doubt, for an answer.
+    if (!kept && !context.signal.aborted) {
+      runs.drop(call, runs.scope);
+      takeOverDecisions(record, call.call_id, segment.record);
+    }
     throw keepInnerRunData(error);
   }
   return segment;
