@@ -12,6 +12,18 @@ import type { LoggingOptions, LogRecord } from '../src/base/logger.ts';
 import { ScriptedModel } from '../src/testing/scripted-model.ts';
 import type { ModelStep } from '../src/testing/script.ts';
 
+// What runs load with their first need of it: a test that counts turns of the event loop has to count those of its run alone.
+import '../src/run/extended-events.ts';
+import '../src/run/input-check.ts';
+import '../src/run/loop.ts';
+import '../src/run/nested.ts';
+import '../src/run/open-session.ts';
+import '../src/run/server-history.ts';
+import '../src/run/turn/accept.ts';
+import '../src/run/turn/handoffs.ts';
+import '../src/run/turn/tool-guardrails.ts';
+import '../src/sessions/held.ts';
+
 /** What the tests of runs have in common. */
 
 export const user = (content: string): AgentInputItem => ({ role: 'user', content });

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import * as z from 'zod';
 import { Agent, configureLogging, run, runStreamed, setTraceProcessors, tool, withTrace } from '../index.ts';
 import type { LoggingOptions, LogRecord, RunOptions } from '../index.ts';
@@ -178,7 +178,8 @@ it('a stream that nobody reads tells its failure in one line, one that is read o
   const records = allLogged({ level: 'warn' });
   const start = () => runStreamed(new Agent({ name: 'A', model: new ScriptedModel([new Error(secret)]) }), 'x');
   const dropped = start();
-  await idle(5);
+  await vi.waitUntil(() => dropped.isComplete);
+  await idle();
   expect(dropped.status).toBe('failed');
   expect(records.map(({ level, message }) => [level, message.includes('(Error)')])).toEqual([['error', true]]);
   expect(holdsSecret(records)).toBe(false);

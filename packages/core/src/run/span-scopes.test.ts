@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import * as z from 'zod';
 import { Agent, defineModel, getCurrentSpan, getCurrentTrace, runStreamed, tool, withTrace } from '../index.ts';
 import type { RunOptions, Span } from '../index.ts';
@@ -9,6 +9,7 @@ import { InMemoryTraceProcessor, ScriptedModel, toolCall } from '../testing/inde
 import type { ModelStep } from '../testing/index.ts';
 import { setTraceProcessors } from '../tracing.ts';
 import type { SpanType } from '../tracing.ts';
+import { currentPlace } from '../../test/current-place.ts';
 import { effectTool, idle, readAll, rejection } from '../../test/run-kit.ts';
 
 let recorder: InMemoryTraceProcessor;
@@ -150,14 +151,29 @@ bothForms((runForm, form) => {
           ]),
         ),
       ],
-    ])('run in the scope of the span that they belong to: %s [TRACE-C5, C6]', async (_, more, expected) => {
+    ])(
+      'run in the scope of the span that they belong to, while it is open: %s [TRACE-C5, C6]',
+      async (_, more, expected) => {
+        const seen = new Map<string, Set<string>>();
+        const { agent, options } = everything((where) => {
+          const known = seen.get(where) ?? new Set();
+          seen.set(where, known.add(currentPlace()));
+        });
+        await runForm(agent, 'go', { ...options, ...more });
+        expect(Object.fromEntries([...seen].map(([where, types]) => [where, [...types].join()]))).toEqual(expected);
+      },
+    );
+
+    it('of an agent behind a tool have all spans of the run around them open, too [TRACE-C6, N14]', async () => {
       const seen = new Map<string, Set<string>>();
-      const { agent, options } = everything((where) => {
+      const inner = everything((where) => {
         const known = seen.get(where) ?? new Set();
-        seen.set(where, known.add(getCurrentSpan()?.type ?? (getCurrentTrace() ? 'trace' : 'nothing')));
+        seen.set(where, known.add(currentPlace()));
       });
-      await runForm(agent, 'go', { ...options, ...more });
-      expect(Object.fromEntries([...seen].map(([where, types]) => [where, [...types].join()]))).toEqual(expected);
+      const expert = inner.agent.asTool({ toolName: 'expert', run: inner.options });
+      const model = scripted(toolCall('expert', { input: 'go' }), 'done');
+      await runForm(new Agent({ name: 'Outer', model, tools: [expert] }), 'go');
+      expect(Object.fromEntries([...seen].map(([where, types]) => [where, [...types].join()]))).toEqual(places);
     });
 
     it('see the stores of the user as they were at the call [TRACE-C4, C17]', async () => {
@@ -275,8 +291,9 @@ describe('streams', () => {
 
   it('that are cancelled at once end what is open at once, leaves first, and the model has no error [TRACE-N18]', async () => {
     const never = new Promise<never>(() => undefined);
-    const inModel = runStreamed(new Agent({ name: 'A', model: scripted(async () => await never) }), 'go');
-    await idle();
+    const model = scripted(async () => await never);
+    const inModel = runStreamed(new Agent({ name: 'A', model }), 'go');
+    await vi.waitUntil(() => model.calls.length === 1);
     inModel.cancel();
     await idle(1);
     expect(ends).toEqual(['generation', 'turn', 'agent', 'task', 'trace']);

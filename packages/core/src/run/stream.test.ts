@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import {
   Agent,
   defineModel,
@@ -268,7 +268,10 @@ describe('a stream without a reader', () => {
   it('keeps the error of a run that nobody looks at, and raises nothing for the process [RUN#59, RUN-1409, 1423]', async () => {
     const failure = new Error('down');
     const stream = runStreamed(new Agent({ name: 'A', model: new ScriptedModel([failure]) }), 'x');
-    expect(await unhandledDuring(async () => await idle())).toEqual([]);
+    const unhandled = await unhandledDuring(async () => {
+      await vi.waitUntil(() => stream.isComplete);
+    });
+    expect(unhandled).toEqual([]);
     expect(stream.status).toBe('failed');
     expect(stream.error).toBe(failure);
     expect(stream.isComplete).toBe(true);
