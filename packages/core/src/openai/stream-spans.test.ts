@@ -10,6 +10,7 @@ import { FakeOpenAI, InMemoryTraceProcessor, ScriptedModel, text } from '../test
 import { modelRequest } from '../testing/request.ts';
 import { setTraceProcessors } from '../tracing.ts';
 import { OpenAIResponsesModel } from './index.ts';
+import { currentPlace } from '../../test/current-place.ts';
 import { rejection } from '../../test/run-kit.ts';
 
 let recorder: InMemoryTraceProcessor;
@@ -95,8 +96,8 @@ describe('the span of a streamed call, for a reader who stops at the last event'
   });
 });
 
-it('a model’s span is current while the model works, and not while an event is handled [MODEL-944]', async () => {
-  const within: (string | undefined)[] = [];
+it('a model’s span is current and open while the model works, and not current while an event is handled [MODEL-944] [TRACE-C6]', async () => {
+  const within: string[] = [];
   const event = (type: string): unknown => ({
     type,
     sequence_number: 0,
@@ -104,11 +105,11 @@ it('a model’s span is current while the model works, and not while an event is
   });
   const events = [event('response.created'), event('response.completed')];
   const create = async (): Promise<unknown> => {
-    within.push(getCurrentSpan()?.type);
+    within.push(currentPlace());
     return {
       [Symbol.asyncIterator]: () => ({
         next: async () => {
-          within.push(getCurrentSpan()?.type);
+          within.push(currentPlace());
           const value = events.shift();
           return value === undefined ? { done: true } : { done: false, value };
         },
@@ -126,11 +127,30 @@ it('a model’s span is current while the model works, and not while an event is
   });
   expect(within.slice(0, 3)).toEqual(['response', 'response', 'response']);
   expect(outside).toEqual([undefined, undefined]);
-  const scripted = new ScriptedModel(['hi'], { trace: true });
+  const scripted = new ScriptedModel([() => (within.push(currentPlace()), 'hi')], { trace: true });
   await withTrace('t', async (trace) => {
     for await (const _ of scripted.streamResponse(modelRequest({ tracing: 'enabled', traceParent: trace })))
       expect(getCurrentSpan()).toBeUndefined();
   });
+  expect(within.at(-1)).toBe('generation');
+  expect(recorder.spans.filter(({ endTimeMs }) => endTimeMs === undefined)).toEqual([]);
+});
+
+it('a model’s span is current and open while the model makes a plain answer, and over with it [MODEL-944] [TRACE-C6]', async () => {
+  const within: string[] = [];
+  const create = async (): Promise<unknown> => {
+    within.push(currentPlace());
+    return { id: 'r', status: 'completed', output: [] };
+  };
+  const client = { baseURL: 'https://x.test', responses: { create } } as never;
+  const scripted = new ScriptedModel([() => (within.push(currentPlace()), 'hi')], { trace: true });
+  await withTrace('t', async (traceParent) => {
+    for (const model of [new OpenAIResponsesModel('m', { client }), scripted]) {
+      await model.getResponse(modelRequest({ tracing: 'enabled', traceParent }));
+      expect(recorder.spans.at(-1)?.endTimeMs).toBeDefined();
+    }
+  });
+  expect(within).toEqual(['response', 'generation']);
 });
 
 bothForms((runForm, form) => {

@@ -1,12 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import * as z from 'zod';
-import { Agent, getCurrentSpan, handoff, RunState, tool } from '../index.ts';
-import type { Handoff, HandoffOptions, Span } from '../index.ts';
+import { Agent, handoff, RunState, tool } from '../index.ts';
+import type { AgentInputItem, Handoff, HandoffOptions, Span } from '../index.ts';
 import { resetDefaults } from '../testing/defaults.ts';
 import { bothForms } from '../testing/forms.ts';
 import { InMemoryTraceProcessor, ScriptedModel, text, toolCall } from '../testing/index.ts';
 import type { ModelStep, TraceNode } from '../testing/index.ts';
 import { setTraceProcessors } from '../tracing.ts';
+import { currentPlace } from '../../test/current-place.ts';
 import { logged } from '../../test/run-kit.ts';
 
 let recorder: InMemoryTraceProcessor;
@@ -189,9 +190,9 @@ trace Agent workflow
       }
     });
 
-    test('callbacks, hooks and filter run in its scope [TRACE-C6]', async () => {
+    test('callbacks, hooks and filter run in its scope, while it is open [TRACE-C6, N15]', async () => {
       const seen: unknown[] = [];
-      const look = (what: string) => (): void => void seen.push(`${what} ${getCurrentSpan()?.type}`);
+      const look = (what: string) => (): void => void seen.push(`${what} ${currentPlace()}`);
       const { a } = desk([toB(), 'done'], {
         onHandoff: look('callback'),
         inputFilter: () => {
@@ -214,6 +215,11 @@ trace Agent workflow
         'filter handoff',
         'start turn',
       ]);
+      seen.length = 0;
+      const nested = desk([toB(), 'done']).a;
+      const handoffHistoryMapper = (items: AgentInputItem[]) => (look('mapper')(), items);
+      await runForm(nested, 'Hi', { nestHandoffHistory: true, handoffHistoryMapper });
+      expect(seen).toEqual(['mapper handoff']);
     });
 
     test('on a resume it is under the agent, and the target beside it [TRACE-N7, N15]', async () => {

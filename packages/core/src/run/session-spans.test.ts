@@ -7,6 +7,7 @@ import { bothForms } from '../testing/forms.ts';
 import { InMemoryTraceProcessor, ScriptedModel, toolCall } from '../testing/index.ts';
 import { setTraceProcessors } from '../tracing.ts';
 import type { Span } from '../tracing.ts';
+import { currentPlace } from '../../test/current-place.ts';
 import { effectTool, rejection } from '../../test/run-kit.ts';
 
 let recorder: InMemoryTraceProcessor;
@@ -67,7 +68,7 @@ bothForms((runForm, form) => {
 
     it('have no span by default, and run in the scope of the task [TRACE-N21, C6]', async () => {
       const seen: string[] = [];
-      const session = watched(() => seen.push(`${getCurrentSpan()?.type}`));
+      const session = watched(() => seen.push(currentPlace()));
       await runForm(agent(['done']), 'hi', { session });
       expect(sessionSpans()).toEqual([]);
       expect(new Set(seen)).toEqual(new Set(['task']));
@@ -78,12 +79,12 @@ bothForms((runForm, form) => {
       const failure = new Error('marker-71');
       const session = watched(() => {
         const span = getCurrentSpan();
-        if (span?.type === 'custom') seen.push(span.spanData.name);
+        if (span?.type === 'custom') seen.push(`${span.spanData.name} in ${currentPlace()}`);
         throw failure;
       });
       const options = { session, traceSessionSpans: true };
       expect(await rejection(runForm(agent(['done']), 'hi', options))).toBe(failure);
-      expect(seen).toEqual(['session.load']);
+      expect(seen).toEqual(['session.load in custom']);
       expect(sessionSpans()[0]?.error).toEqual({ message: 'Error in session', data: { error: 'marker-71' } });
       await rejection(runForm(agent(['done']), 'hi', { ...options, traceIncludeSensitiveData: false }));
       expect(sessionSpans()[1]?.error?.data).toEqual({ error: 'Error details are redacted.' });
