@@ -188,7 +188,11 @@ describe('what does not pass', () => {
       const { exporter, sent } = failing(status);
       expect(await exporter.export([trace()])).toEqual({ lost: 1 });
       expect(sent).toHaveLength(1);
-      expect(lines).toEqual([`error Export of traces was refused: status ${status}.`]);
+      const hint =
+        status === 401 || status === 403
+          ? ' Check the key: it comes from traceApiKey of the run, the option apiKey, setTraceExportKey() or OPENAI_API_KEY.'
+          : '';
+      expect(lines).toEqual([`error Export of traces was refused: status ${status}.${hint}`]);
     },
   );
 
@@ -282,6 +286,16 @@ describe('what may pass', () => {
     expect(await exporter.export([trace(), custom({})])).toEqual({ lost: 2 });
     expect(sent).toHaveLength(4);
     expect(lines).toEqual(['error Export of traces was not taken in 4 attempts (status 503).']);
+  });
+
+  it('tells why there was no connection, by the code of the system alone [TRACE-X8, E14]', async () => {
+    const cause = Object.assign(new Error('secret'), { code: 'ECONNREFUSED' });
+    const send = async (): Promise<never> => {
+      throw new TypeError('secret', { cause });
+    };
+    const exporter = new OpenAITraceExporter({ apiKey: 'key', fetch: send, maxAttempts: 1 });
+    expect(await exporter.export([trace()])).toEqual({ lost: 1 });
+    expect(lines).toEqual(['error Export of traces was not taken in 1 attempt (TypeError ECONNREFUSED).']);
   });
 
   it('no attempt begins after the deadline; a wait that would end after it is not begun [TRACE-X10]', async () => {

@@ -21,6 +21,8 @@ interface Answer {
 const RETRIED = new Set([408, 409, 425, 429]);
 const MUTE_MS = 5 * 60_000;
 const MAX_TEXT = 2000;
+const KEY_HINT =
+  ' Check the key: it comes from traceApiKey of the run, the option apiKey, setTraceExportKey() or OPENAI_API_KEY.';
 
 /** Posts bodies; repeats what may pass, and tells what does not. */
 export class Poster {
@@ -47,8 +49,9 @@ export class Poster {
       if (verdict === 'lost' && answer.response) await this.#tellRefusal(answer.response);
       else await free(answer.response);
       if (verdict !== 'retry') return verdict;
-      const what = answer.response ? `status ${answer.response.status}` : className(answer.error);
-      if (attempt >= maxAttempts) return tellLost(`was not taken in ${attempt} attempts (${what})`);
+      const what = answer.response ? `status ${answer.response.status}` : kindOf(answer.error);
+      if (attempt >= maxAttempts)
+        return tellLost(`was not taken in ${attempt} ${attempt === 1 ? 'attempt' : 'attempts'} (${what})`);
       delay = delayMs(baseDelayMs, attempt + 1, answer.response?.headers);
       log().debug(`Export of traces is repeated in ${Math.round(delay)} ms (${what}).`);
     }
@@ -82,11 +85,12 @@ export class Poster {
       if (isMuted) return await free(response);
     }
     const isRedirect = response.type === 'opaqueredirect' || (status >= 300 && status < 400);
-    const what = isRedirect ? 'a redirect, which is not followed' : `status ${status}`;
+    const hint = status === 401 || status === 403 ? KEY_HINT : '';
+    const what = `${isRedirect ? 'a redirect, which is not followed' : `status ${status}`}.${hint}`;
     if (log().dontLogModelData || log().dontLogToolData) {
       await free(response);
-      log().error(`Export of traces was refused: ${what}.`);
-    } else log().error(`Export of traces was refused: ${what}.`, await textOf(response));
+      log().error(`Export of traces was refused: ${what}`);
+    } else log().error(`Export of traces was refused: ${what}`, await textOf(response));
   }
 }
 
@@ -125,8 +129,16 @@ function log(): ReturnType<typeof getLogger> {
   return getLogger('tracing');
 }
 
-function className(error: unknown): string {
-  return error instanceof Error ? error.name : typeof error;
+/** Class, and the code that the system gave: `fetch` has it in the cause. No text, which may name what was sent. */
+function kindOf(error: unknown): string {
+  if (!(error instanceof Error)) return typeof error;
+  const code = codeOf(error) ?? codeOf(error.cause);
+  return code === undefined ? error.name : `${error.name} ${code}`;
+}
+
+function codeOf(error: unknown): string | undefined {
+  const code: unknown = error instanceof Error && 'code' in error ? error.code : undefined;
+  return typeof code === 'string' && /^[A-Z][A-Z0-9_]{2,39}$/.test(code) ? code : undefined;
 }
 
 /** Milliseconds that never go back. */

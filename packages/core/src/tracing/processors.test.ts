@@ -71,6 +71,30 @@ it('isolates a processor that throws, and logs a row of failures once [TRACE-P4,
   expect(errors()).toHaveLength(2);
 });
 
+it('tells which processor failed, with codes of the failures behind it and no text [TRACE-P4, E14]', async () => {
+  const refused = (code: unknown): Error => Object.assign(new Error('secret'), { code });
+  const failures: [unknown, string][] = [
+    [refused('ECONNREFUSED'), 'Error ECONNREFUSED'],
+    [[refused(401), new TypeError('secret'), 'secret'], 'Error 401 and 2 more'],
+    [new AggregateError([new TypeError('secret')]), 'TypeError'],
+    [new TypeError('secret', { cause: refused('ENOTFOUND') }), 'TypeError ENOTFOUND'],
+    [refused('ana'), 'Error'],
+    [[], 'Array'],
+  ];
+  class Exporting implements TraceProcessor {
+    readonly failure: unknown;
+    constructor(failure: unknown) {
+      this.failure = failure;
+    }
+    async forceFlush(): Promise<void> {
+      throw this.failure;
+    }
+  }
+  for (const [failure] of failures) addTraceProcessor(new Exporting(failure));
+  await flushTraces();
+  expect(errors()).toEqual(failures.map(([, kind]) => `Trace processor Exporting: forceFlush failed (${kind}).`));
+});
+
 it('shows the exception of a processor only where the log policy allows it [TRACE-E14]', () => {
   const secret = new Error('secret');
   const fail = (): void => {

@@ -1,4 +1,5 @@
 import { atOnce } from '../base/at-once.ts';
+import { className } from '../base/logger.ts';
 import { kindOf, nearestName } from '../base/options.ts';
 import { UserError } from '../base/errors.ts';
 import { unref } from '../base/timers.ts';
@@ -208,7 +209,8 @@ function watch(entry: ProcessorEntry, method: string, result: unknown): void {
 function report(entry: ProcessorEntry, method: string, error: unknown): void {
   if (entry.failing.has(method)) return;
   entry.failing.add(method);
-  logFailure(`Trace processor: ${method}`, error);
+  const name = className(entry.processor);
+  logFailure(`Trace processor${name === 'Object' ? '' : ` ${name}`}: ${method}`, error);
 }
 
 /** Flushes when the process has nothing left to do. Changes neither exit code nor signals. */
