@@ -158,9 +158,11 @@ export class SQLiteHistory implements HistoryBackend {
   async #readPages(limit = Number.MAX_SAFE_INTEGER, page: number): Promise<StoredHistory | undefined> {
     const read: Row[] = [];
     let version = '';
+    let pagesAsked = 0;
     let since = performance.now();
     for (;;) {
       const count = Math.min(limit - read.length, page);
+      pagesAsked++;
       const more = await this.#query((rows) => {
         const found = rows.newest(count, read.at(-1));
         if (read.length === 0) version = rows.versionOf(found[0]);
@@ -173,8 +175,7 @@ export class SQLiteHistory implements HistoryBackend {
       since = performance.now();
     }
     const [newest] = read;
-    if (newest !== undefined && read.length > page && !(await this.#query((rows) => rows.has(newest))))
-      return undefined;
+    if (newest !== undefined && pagesAsked > 1 && !(await this.#query((rows) => rows.has(newest)))) return undefined;
     return { records: read.map(recordOf).toReversed(), version };
   }
 

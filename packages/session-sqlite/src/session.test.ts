@@ -628,6 +628,36 @@ describe('long histories', () => {
     expect(turns).toBeGreaterThan(3);
   });
 
+  it('are of one moment also when they fill a page and are cleared before the next one is asked for [SESS-160]', async () => {
+    const path = freshPath();
+    const database = new DatabaseSync(path);
+    let clear = (): void => undefined;
+    const handle: SQLiteHandle = {
+      exec: (text) => database.exec(text),
+      prepare(text) {
+        const statement = database.prepare(text);
+        return {
+          run: (...values: string[]) => statement.run(...values),
+          get: (...values: string[]) => statement.get(...values),
+          all(...values: string[]) {
+            const all = statement.all(...values);
+            clear();
+            return all;
+          },
+        };
+      },
+    };
+    const session = new SQLiteSession<object>('s', { database: handle });
+    await session.addItems(users(500));
+    expect(await session.getItems()).toHaveLength(500);
+    clear = () => {
+      clear = () => undefined;
+      database.exec('DELETE FROM agent_messages');
+    };
+    expect(await session.getItems()).toEqual([]);
+    database.close();
+  });
+
   it(
     'cost a tail read no more rows than it gives, and items of 10 MB fit [SESS#48, SESS-160]',
     { timeout: 60_000 },
