@@ -4,8 +4,10 @@ import * as v from 'valibot';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import * as zm from 'zod/mini';
+import { UserError } from '../base/errors.ts';
 import { jsonSchema, toJsonSchema } from './schema.ts';
 import type { SchemaWithJson } from './schema.ts';
+import { tool } from './tool.ts';
 
 const wanted = {
   type: 'object',
@@ -58,6 +60,17 @@ describe('JSON Schema of a Standard Schema', () => {
     for (const json of [undefined, {}, { input: {} }, 'x'])
       expect(() => toJsonSchema({ '~standard': { ...standard, jsonSchema: json } } as never)).toThrow(remedy);
     expect(() => toJsonSchema({ type: 'object' } as never)).toThrow('takes a Standard Schema');
+  });
+
+  test('refuses what a library gives in place of a JSON Schema, and says whose it is [TOOL-S1]', () => {
+    const { '~standard': standard } = z.object({ a: z.string() });
+    for (const given of [undefined, null, 'x', 7, [], true]) {
+      const schema = { '~standard': { ...standard, jsonSchema: { input: () => given, output: () => given } } };
+      const refused = /: zod gave .+ for the JSON Schema of the schema, not an object\./;
+      expect(() => toJsonSchema(schema as never)).toThrow(UserError);
+      expect(() => toJsonSchema(schema as never)).toThrow(refused);
+      expect(() => tool({ name: 't', parameters: schema as never, execute: () => '' })).toThrow(refused);
+    }
   });
 
   test('has the definition at its root when a library writes it as a reference', () => {

@@ -96,7 +96,12 @@ export function toJsonSchema(schema: SchemaWithJson<unknown, unknown>): JsonSche
 /** `toJsonSchema` for the parts of this folder: a copy of our own, without `$schema`, with the definition at its root. */
 export function inputJson(schema: AnySchema, where: string): Json {
   const standard = schema['~standard'];
-  const json = copySchema(askLibrary(standard, where), where);
+  const given: unknown = askLibrary(standard, where);
+  if (!isObject(given))
+    throw new UserError(
+      `${where}: ${standard.vendor} gave ${kindOf(given)} for the JSON Schema of the schema, not an object.`,
+    );
+  const json = copySchema(given, where);
   if (standard.vendor === 'arktype') refuseMarked(json, where, undefined);
   delete json['$schema'];
   return rootInPlace(json);

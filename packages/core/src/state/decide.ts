@@ -126,7 +126,9 @@ function waitingFor(record: StateRecord, item: ToolApprovalItem): StateRecord[] 
       (other === item || isSameCall(other, item)) &&
       contextInternals(record.context).ledger.status(other.callId)?.completed !== true,
   );
-  return [...nestedRuns(record).flatMap((nested) => waitingFor(nested.record, item)), ...(waits ? [record] : [])];
+  // In no order: a list of a thousand runs is not sorted for each decision on one of them.
+  const nested = record.agentToolRuns?.entries() ?? [];
+  return [...nested.flatMap(({ run }) => waitingFor(run.record, item)), ...(waits ? [record] : [])];
 }
 
 /** The same agent's call of that id. Without an identity nobody can say that it is another one. */
