@@ -211,7 +211,9 @@ export interface RunTraceOptions {
   traceId?: string | undefined;
   /** Groups the traces of one conversation. */
   groupId?: string | undefined;
+  /** Of the trace, as it is: nothing redacts it. */
   traceMetadata?: Record<string, unknown> | undefined;
+  /** Nothing of this run is traced, also inside of a trace. Default `false`; for the process: `setTracingDisabled(true)`. */
   tracingDisabled?: boolean | undefined;
   /** `false`: no prompt, argument, output or error text in any span. Default: `OPENAI_AGENTS_TRACE_INCLUDE_SENSITIVE_DATA`, else true. */
   traceIncludeSensitiveData?: boolean | undefined;
@@ -221,14 +223,19 @@ export interface RunTraceOptions {
   traceTaskAndTurnSpans?: boolean | undefined;
   /** Custom spans `session.load` and `session.save` for calls of the session. Default `false`. */
   traceSessionSpans?: boolean | undefined;
-  /** Called per sensitive field before it is set; `undefined` drops it, a throw too. */
+  /**
+   * Called per sensitive field before it is set; `undefined` drops it, a throw too. The value may be a text, a list or an
+   * object: what must be hidden everywhere has to be looked for inside. Not asked about: `workflowName`, `groupId`,
+   * `traceMetadata`, names of agents and tools. Runs of agent tools have the function of the outer run.
+   */
   traceRedact?: ((field: RedactField, value: unknown) => unknown) | undefined;
 }
 export interface RedactField {
   readonly spanType: SpanType;
   /**
-   * Member of the span's data or details: `input`, `output`, `response`, `finalOutput`, `modelConfig.metadata`, `metadata`,
-   * `data` of custom spans; `error` for texts of errors, `error.data` for what an error had besides.
+   * Member of the span's data or details: `input`, `output`, `response`, `finalOutput`, `systemInstructions`,
+   * `modelConfig.metadata`, `metadata` of agents, `data` of custom spans; `error` for texts of errors, `error.data` for
+   * what an error had besides.
    */
   readonly field: string;
   readonly agentName?: string | undefined;
