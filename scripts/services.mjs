@@ -22,6 +22,14 @@ async function asUser(user, folder, command) {
   await step(`Preparing ${folder}`, program, args);
 }
 
+/** The first message of a client of PostgreSQL: length, version 3.0 of the protocol, who and where. */
+const postgresHello = (() => {
+  const body = Buffer.from('\0\x03\0\0user\0test\0database\0postgres\0\0', 'latin1');
+  const length = Buffer.alloc(4);
+  length.writeInt32BE(body.length + 4);
+  return Buffer.concat([length, body]);
+})();
+
 /**
  * `variable` holds what tests use (the path of a program, the address of a server), `programs` are names on PATH, or in one of
  * `folders`, of which the first found counts, `packages` are Debian's. A `server` says how it is started: all functions get
@@ -105,8 +113,8 @@ const services = {
       // Does not wait for clients that are still there.
       stopSignal: 'INT',
       url: ({ port }) => `postgres://test@127.0.0.1:${port}/postgres`,
-      // `N`: it takes connections, without TLS.
-      ready: ({ port }) => answers(port, Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]), 'N'),
+      // `R`: it lets `test` in. While it starts up it takes connections, too, and answers with an error.
+      ready: ({ port }) => answers(port, postgresHello, 'R'),
     },
   },
   mariadb: {
