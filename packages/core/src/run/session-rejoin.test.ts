@@ -273,6 +273,50 @@ describe.each(ways)('a state whose calls the session does not have, $form, $stor
   });
 });
 
+describe.each(ways)(
+  'an output that an earlier attempt stored and the session has no more, $form, $store',
+  ({ form, open }) => {
+    const gated = effectTool('gated', [], { needsApproval: true, result: () => 'ok' });
+    const model = (mark: string): Model =>
+      defineModel({
+        async getResponse({ input }) {
+          const answered = input.filter((item) => item.type === 'function_call_output').length;
+          const output =
+            answered < 2
+              ? { ...toolCall('gated', {}, { callId: `${answered + 1}` }), id: `fc_${answered + 1}${mark}` }
+              : { ...text(mark), id: `msg_${mark}` };
+          return { output: [output], usage: toUsage({ requests: 1 }) };
+        },
+      });
+    const on = async (mark: string, input: string | RunState, session: Session): Promise<RunState> => {
+      const agent = new Agent({ name: 'A', tools: [gated], model: model(mark) });
+      if (typeof input === 'string') return (await go(form, agent, input, { session })).toState();
+      const state = await RunState.fromString(agent, input.toString());
+      for (const call of state.interruptions) state.approve(call);
+      return (await go(form, agent, state, { session })).toState();
+    };
+
+    it('is stored again behind the second pause of a state that was resumed twice [STATE-304]', async () => {
+      const session = open();
+      const first = await on('a', 'hi', session);
+      for (const mark of ['a', 'b']) {
+        await on(mark, await on(mark, first, session), session);
+        expect(await held(session)).toBe(`U C1 O1:ok C2 O2:ok M:${mark}`);
+      }
+    });
+
+    it('is stored again after somebody took it out, with what is behind it [STATE-304, 305]', async () => {
+      const session = open();
+      const second = await on('a', await on('a', 'hi', session), session);
+      await on('a', second, session);
+      await session.popItem();
+      await session.popItem();
+      await on('b', second, session);
+      expect(await held(session)).toBe('U C1 O1:ok C2 O2:ok M:b');
+    });
+  },
+);
+
 describe('taking items from the end', () => {
   it('puts back what somebody else had put there, and changes nothing then [SESS-111]', async () => {
     const session = new PlainSession('s', [user('1'), user('2'), user('else')]);

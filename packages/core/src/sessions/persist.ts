@@ -16,7 +16,7 @@ import { ambiguous, isHeld, readOutcome, stillThere, wrongSession } from './reco
 import { Rejoin } from './rejoin.ts';
 import type { Place } from './rejoin.ts';
 import { knownSessionId, readSessionId } from './settings.ts';
-import { KnownTail, tailDigest } from './tail.ts';
+import { KEPT, KnownTail, tailDigest } from './tail.ts';
 import type { VersionChain } from './version-chain.ts';
 
 /** Waits between repeats of an append whose answer was lost (SESS-102). */
@@ -224,7 +224,7 @@ export class SessionWriter {
       if (!searched) pending.before ??= await this.#before(items.length);
       if (replaced.length > 0) await this.#replace(replaced, items);
       else await this.#append(pending);
-      if (searched && replaced.length === 0) await this.#ensure(items);
+      if (replaced.length === 0) await this.#ensure(items);
     }
     await this.#acknowledge(pending);
   }
@@ -244,12 +244,18 @@ export class SessionWriter {
     this.compaction?.rejoin();
   }
 
-  /** The id of an append may be known from an earlier resume whose items were replaced since: then nothing was stored. */
+  /**
+   * The id of an append may be known from an earlier resume whose items were replaced or taken out since: then nothing was
+   * stored. What somebody else stored behind them meanwhile does not hide them.
+   */
   async #ensure(items: readonly AgentInputItem[]): Promise<void> {
     const session = this.#session;
     if (!supports(session, 'transactions')) return;
-    const stored = this.#digests(await this.#read(items.length));
-    if (this.#digests(items).every((digest, index) => digest === stored[index])) return;
+    const wanted = this.#digests(items);
+    for (const count of [items.length, Math.max(KEPT, items.length)]) {
+      const stored = this.#digests(await this.#read(count));
+      if (stored.some((_, start) => wanted.every((digest, index) => digest === stored[start + index]))) return;
+    }
     this.#chain?.restart();
     await this.#step({ kind: 'session', operation: 'append', items: items.length }, () =>
       this.#apply(session, { operationId: randomHex(16), transaction: { type: 'append_items', items } }),
