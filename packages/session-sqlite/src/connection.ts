@@ -91,7 +91,8 @@ export class Connection {
    * changed, which another process may do. Inside the same call as what is done with them.
    */
   branches(names: TableNames): Branches {
-    const tables = this.#tables(names);
+    // Whoever asks has its statements already, in this very step: that the file is still there was looked at then.
+    const tables = this.#known.get(keyOf(names)) ?? this.#tables(names);
     tables.schema ??= tables.database.prepare('PRAGMA schema_version');
     const { schema_version: version } = tables.schema.get() as { schema_version: unknown };
     if (tables.branches === undefined || tables.branchesOf !== version) {
@@ -107,7 +108,7 @@ export class Connection {
     if (this.#users === 0)
       throw new SessionClosedError('The store of this session was closed, and its database with it.');
     if (this.isOrphaned()) this.#leaveOrphan();
-    const key = `${names.sessions} ${names.messages}`;
+    const key = keyOf(names);
     const known = this.#known.get(key);
     if (known !== undefined) return known;
     const database = this.#open();
@@ -194,6 +195,8 @@ export class Connection {
     this.#known.clear();
   }
 }
+
+const keyOf = ({ sessions, messages }: TableNames): string => `${sessions} ${messages}`;
 
 /** Readers and writers of several processes at once. Some file systems can't; SQLite then keeps what it has. */
 function useWriteAheadLog(database: Database): void {

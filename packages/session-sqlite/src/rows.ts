@@ -19,6 +19,8 @@ export interface HistoryRows {
 export class PlainRows implements HistoryRows {
   readonly #statements: Statements;
   readonly #sessionId: string;
+  /** Id of the row that was added last, as long as nothing else changed: the newest one need not be asked for. */
+  #added: unknown;
 
   constructor(statements: Statements, sessionId: string) {
     this.#statements = statements;
@@ -34,7 +36,7 @@ export class PlainRows implements HistoryRows {
   }
 
   version(): string {
-    return this.#statements.version(this.#sessionId);
+    return this.#added === undefined ? this.#statements.version(this.#sessionId) : String(this.#added);
   }
 
   versionOf(newest: Row | undefined): string {
@@ -42,7 +44,7 @@ export class PlainRows implements HistoryRows {
   }
 
   append(texts: readonly string[]): void {
-    for (const text of texts) this.#statements.addMessage(this.#sessionId, text);
+    for (const text of texts) this.#added = this.#statements.addMessage(this.#sessionId, text);
   }
 
   pop(): Row | undefined {
@@ -52,10 +54,12 @@ export class PlainRows implements HistoryRows {
   }
 
   delete(rows: readonly Row[]): void {
+    this.#added = undefined;
     for (const { id } of rows) this.#statements.deleteMessage(id);
   }
 
   deleteAll(): void {
+    this.#added = undefined;
     this.#statements.deleteMessages(this.#sessionId);
   }
 }

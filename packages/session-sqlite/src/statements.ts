@@ -89,8 +89,9 @@ export class Statements {
     return row !== undefined && row !== null;
   }
 
-  addMessage(sessionId: string, text: string): void {
-    this.#addMessage.run(sessionId, text);
+  /** Its id, where the driver tells it. */
+  addMessage(sessionId: string, text: string): unknown {
+    return (this.#addMessage.run(sessionId, text) as { lastInsertRowid?: unknown } | undefined)?.lastInsertRowid;
   }
 
   /** The id of the message that was added last. */
