@@ -155,11 +155,11 @@ const services = {
     is: 'the address of a MongoDB 7 or newer that may be written to (mongodb://127.0.0.1:27017)',
     programs: ['mongod'],
     packages: [],
-    // Debian has none, and a download is not for tests: the server of packages/mongo-server.
-    otherwise: process.execPath,
+    // Debian has none, and a download is not for tests: the server of packages/mongo-server, on the pinned Node.
+    otherwise: 'node',
     server: {
       command: ({ program, folder, port, durable }) =>
-        program === process.execPath
+        program === 'node'
           ? [
               program,
               '--no-warnings',

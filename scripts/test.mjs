@@ -11,9 +11,10 @@ import { provide, serviceNames } from './services.mjs';
 const turbo = (...tasks) => ['turbo', 'run', ...tasks, '--continue', '--output-logs=errors-only'];
 const checks = [
   ['format', 'oxfmt', '--check'],
+  // First: the examples that use packages as users do see their declarations.
+  ['build', ...turbo('build')],
   ['lint', ...turbo('//#lint')],
   ['types', ...turbo('typecheck', '//#typecheck:root')],
-  ['build', ...turbo('build')],
   ['public surface', 'node', 'scripts/api.mjs'],
   ['budget', 'node', 'scripts/budget.mjs'],
   ['packages', ...turbo('check:pack')],

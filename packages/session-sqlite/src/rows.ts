@@ -20,7 +20,7 @@ export class PlainRows implements HistoryRows {
   readonly #statements: Statements;
   readonly #sessionId: string;
   /** Id of the row that was added last, as long as nothing else changed: the newest one need not be asked for. */
-  #added: unknown;
+  #added: number | bigint | undefined;
 
   constructor(statements: Statements, sessionId: string) {
     this.#statements = statements;

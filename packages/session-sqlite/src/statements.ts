@@ -90,8 +90,9 @@ export class Statements {
   }
 
   /** Its id, where the driver tells it. */
-  addMessage(sessionId: string, text: string): unknown {
-    return (this.#addMessage.run(sessionId, text) as { lastInsertRowid?: unknown } | undefined)?.lastInsertRowid;
+  addMessage(sessionId: string, text: string): number | bigint | undefined {
+    const result = this.#addMessage.run(sessionId, text) as { lastInsertRowid?: number | bigint } | undefined;
+    return result?.lastInsertRowid;
   }
 
   /** The id of the message that was added last. */
