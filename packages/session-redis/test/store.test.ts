@@ -230,3 +230,17 @@ describe('a store', () => {
     await Promise.all([lax.stop(), careful.stop()]);
   });
 });
+
+describe('a prefix of keys', () => {
+  it('is taken as it is spelled, also where it looks like a pattern; NUL alone is refused [SESS-159]', async () => {
+    const base = freshPrefix();
+    const pattern = new RedisSessionStore({ client: redis, keyPrefix: `${base}a*[b]?\\` });
+    const other = new RedisSessionStore({ client: redis, keyPrefix: `${base}axxb1\\` });
+    await pattern.session('mine').addItems([user('hi')]);
+    await other.session('theirs').addItems([user('ho')]);
+    expect((await pattern.list()).sessions.map(({ sessionId }) => sessionId)).toEqual(['mine']);
+    expect((await other.list()).sessions.map(({ sessionId }) => sessionId)).toEqual(['theirs']);
+    expect(() => new RedisSessionStore({ client: redis, keyPrefix: 'a\0b' })).toThrow(UserError);
+    expect(() => new RedisSession('s', { client: redis, keyPrefix: 'a\0b' })).toThrow(/'keyPrefix' of RedisSession/u);
+  });
+});
