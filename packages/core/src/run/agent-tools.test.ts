@@ -202,6 +202,43 @@ bothForms((runForm, form) => {
       );
     });
 
+    it.each<[string, z.ZodObject, Record<string, unknown>, string | undefined]>([
+      [
+        'with the description of the whole, what is required, nullable, of many values and constant',
+        z
+          .object({
+            q: z.string(),
+            n: z.int().nullable(),
+            size: z.enum(['a', 'b', 'c', 'd', 'e', 'f', 'g']),
+            kind: z.literal('x'),
+            more: z.boolean().optional(),
+          })
+          .describe('a question'),
+        { q: 't', n: null, size: 'a', kind: 'x' },
+        [
+          'Description: a question',
+          '- q (string, required)',
+          '- n (integer | null, required)',
+          '- size (enum("a" | "b" | "c" | "d" | "e" | ...), required)',
+          '- kind (literal("x"), required)',
+          '- more (boolean, optional)',
+        ].join('\n'),
+      ],
+      ['not without any description', z.object({ q: z.string(), n: z.int() }), { q: 't', n: 1 }, undefined],
+      [
+        'not with a field that is not simple',
+        z.object({ q: z.string().describe('text'), list: z.array(z.string()) }),
+        { q: 't', list: [] },
+        undefined,
+      ],
+    ])('has a summary of its input %s [TOOL-AT5]', async (_, parameters, args, summary) => {
+      const inner = model('r');
+      const { desk } = pair(model(ask('c', args), 'done'), inner, { parameters });
+      await runForm(desk, 'hi');
+      const [, found] = String(contentOf(inner)).split('## Input Schema Summary:\n');
+      expect(found).toBe(summary);
+    });
+
     it.each<[string, object, object, string | RegExp]>([
       [
         'JSON for members that are no simple values',
