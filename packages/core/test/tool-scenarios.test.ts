@@ -91,7 +91,7 @@ bothForms((runForm, form) => {
       expect(output).not.toContain('two');
     });
 
-    it('show a policy their arguments as the schema gives them', async () => {
+    it('show a policy their arguments as the schema gives them, also where a null stood for a default [TOOL-AC92]', async () => {
       const seen: unknown[] = [];
       const counted = tool({
         name: 'n',
@@ -106,6 +106,121 @@ bothForms((runForm, form) => {
         new Agent({ name: 'A', model: new ScriptedModel([toolCall('n', args), 'done']), tools: [counted] });
       const result = await runForm(agentOf('{"n":5}'), 'hi');
       expect([seen, outputs(result.toInputList())]).toEqual([[{ n: 5 }], ['n 5']]);
+      const lowered = await runForm(agentOf('{"n":null}'), 'hi');
+      expect([seen, outputs(lowered.toInputList())]).toEqual([[{ n: 5 }, { n: 3 }], ['n 3']]);
+    });
+
+    it('that a start hook adds are in the first request; then predicates and instructions are asked [TOOL-AC93]', async () => {
+      const log: string[] = [];
+      const model = new ScriptedModel(['done']);
+      const early = tool({ name: 'early', isEnabled: () => log.push('isEnabled early') > 0, execute: () => '' });
+      const late = tool({ name: 'late', isEnabled: () => log.push('isEnabled late') > 0, execute: () => '' });
+      const agent = new Agent({
+        name: 'A',
+        model,
+        tools: [early],
+        instructions: () => {
+          log.push('instructions');
+          return 'Be brief.';
+        },
+      });
+      const onAgentStart = (): void => {
+        log.push('start');
+        agent.tools.push(late);
+      };
+      await runForm(agent, 'hi', { hooks: { onAgentStart } });
+      expect(log).toEqual(['start', 'isEnabled early', 'isEnabled late', 'instructions']);
+      expect(model.calls[0]?.request.tools.map(({ name }) => name)).toEqual(['early', 'late']);
+    });
+
+    it('that declare what they return give compact JSON of what the schema makes of it [TOOL-R9]', async () => {
+      const told: unknown[] = [];
+      const find = tool({
+        name: 'find',
+        outputSchema: z.object({ type: z.literal('text'), text: z.string(), n: z.coerce.number() }),
+        execute: () => ({ type: 'text', text: 'ü', n: '4', extra: 'gone' }),
+      });
+      const agent = new Agent({ name: 'A', model: new ScriptedModel([toolCall('find', {}), 'done']), tools: [find] });
+      const result = await runForm(agent, 'hi', {
+        hooks: { onToolEnd: (...[, , , output]) => void told.push(output) },
+      });
+      const value = { type: 'text', text: 'ü', n: 4 };
+      expect(outputs(result.toInputList())).toEqual(['{"type":"text","text":"ü","n":4}']);
+      expect([told, outputs(result.newItems)]).toEqual([[value], [value]]);
+    });
+
+    it('that return something else than they declare fail the run, whatever their failure policy [TOOL-R9]', async () => {
+      const find = tool({
+        name: 'find',
+        outputSchema: z.object({ n: z.number() }),
+        failureErrorFunction: () => 'all is well',
+        execute: () => ({ n: 's3cret' }),
+      });
+      const model = new ScriptedModel([toolCall('find', {}, { callId: 'c' }), 'done']);
+      const error: unknown = await runForm(new Agent({ name: 'A', model, tools: [find] }), 'hi').catch(
+        (e: unknown) => e,
+      );
+      expect(error).toMatchObject({
+        code: 'user_error',
+        message: 'tool find: what it returned does not match its `outputSchema`: n: expected number.',
+      });
+      expect(model.calls).toHaveLength(1);
+    });
+
+    it('that declare what they return answer failures and guardrails with plain texts [TOOL-R9]', async () => {
+      const outputSchema = z.object({ n: z.number() });
+      const fails = tool({
+        name: 'fails',
+        outputSchema,
+        failureErrorFunction: () => 'sorry',
+        execute: (): { n: number } => {
+          throw new Error('no');
+        },
+      });
+      const guarded = tool({
+        name: 'guarded',
+        outputSchema,
+        outputGuardrails: [
+          { name: 'no', execute: () => ({ behavior: { type: 'reject_content', message: 'hidden' } }) },
+        ],
+        execute: () => ({ n: 1 }),
+      });
+      const model = new ScriptedModel([[toolCall('fails', {}), toolCall('guarded', {})], 'done']);
+      const result = await runForm(new Agent({ name: 'A', model, tools: [fails, guarded] }), 'hi');
+      expect(outputs(result.toInputList())).toEqual(['sorry', 'hidden']);
+    });
+
+    it.each([
+      ['direct', ['programmatic'], undefined, /find is direct.*permitted callers are: programmatic/],
+      ['direct', ['programmatic'], { type: 'direct' }, /find is direct/],
+      ['programmatic', undefined, { type: 'program', caller_id: 'p' }, /find is programmatic.*callers are: direct/],
+      ['programmatic', ['direct', 'programmatic'], { type: 'program', caller_id: 'p' }, /no program/],
+      ['of another kind', ['direct', 'programmatic'], { type: 'cron' }, /unsupported caller type/],
+    ] as const)('called %s where callers are %j fail the run before anything runs [TOOL-P9]', async (...row) => {
+      const [, allowedCallers, caller, message] = row;
+      const done: string[] = [];
+      const find = effectTool('find', done).copyWith({ allowedCallers });
+      const other = toolCall('other', {}, { callId: 'o' });
+      const call = { ...toolCall('find', {}, { callId: 'c' }), ...(caller && { caller }) };
+      const model = new ScriptedModel([[other, call as typeof other], 'done']);
+      const running = runForm(new Agent({ name: 'A', model, tools: [effectTool('other', done), find] }), 'hi');
+      await expect(running).rejects.toThrow(message);
+      await expect(running).rejects.toMatchObject({ code: 'model_behavior' });
+      expect(done).toEqual([]);
+    });
+
+    it('are called by programs no more than handoffs are [TOOL-P9]', async () => {
+      const call = { ...toolCall('transfer_to_b', {}, { callId: 'c' }), caller: { type: 'program', caller_id: 'p' } };
+      const model = new ScriptedModel([call as ReturnType<typeof toolCall>]);
+      const agent = new Agent({ name: 'A', model, handoffs: [new Agent({ name: 'B', model: new ScriptedModel([]) })] });
+      await expect(runForm(agent, 'hi')).rejects.toThrow(/transfer_to_b is programmatic.*callers are: direct/);
+    });
+
+    it.each([undefined, null, { type: 'direct' }])('called directly (caller %j) run [TOOL-P9]', async (caller) => {
+      const call = { ...toolCall('find', {}, { callId: 'c' }), caller } as ReturnType<typeof toolCall>;
+      const model = new ScriptedModel([call, 'done']);
+      const result = await runForm(new Agent({ name: 'A', model, tools: [effectTool('find', [])] }), 'hi');
+      expect(outputs(result.toInputList())).toEqual(['find ok']);
     });
 
     it('end a run with the first output, or with a rejection, and no model is asked [TOOL-AC94]', async () => {

@@ -12,6 +12,8 @@ import { toolInternals } from './tool-internals.ts';
 export interface ToolInvocation {
   /** The tool's value, or the text for the model in place of its failure. */
   readonly output: unknown;
+  /** The value as JSON, of a tool with an `outputSchema`. */
+  readonly text?: string;
   /** Set when the call failed and a text was made of it. */
   readonly failure?: ToolFailure;
 }
@@ -56,13 +58,13 @@ export async function invokeTool(
   const { timeout } = internals;
   if (timeout === undefined) {
     const done = await attempt(internals, ctx, argumentsJson, parsed);
-    return done.ok ? { output: done.output } : await failed(tool, internals, ctx, done);
+    return done.ok ? given(own, done.output) : await failed(tool, internals, ctx, done);
   }
   const limited = abort === undefined ? withAbort(ctx) : { ctx, abort };
   const done = await inTime(timeout.ms, limited.ctx.signal, () =>
     attempt(internals, limited.ctx, argumentsJson, parsed),
   );
-  if (done !== 'too late') return done.ok ? { output: done.output } : await failed(tool, internals, limited.ctx, done);
+  if (done !== 'too late') return done.ok ? given(own, done.output) : await failed(tool, internals, limited.ctx, done);
   const error = timeoutError(tool.name, timeout);
   limited.abort(error);
   if (timeout.behavior === 'raise_exception') throw error;
@@ -71,6 +73,13 @@ export async function invokeTool(
     ? await textFrom(tool, 'timeoutErrorFunction', error, () => errorFunction(limited.ctx, error))
     : error.message;
   return { output, failure: { error, handledBy: 'timeout' } };
+}
+
+/** A value that does not fit what the tool declares is the program's mistake: no failure policy answers it (TOOL-R9). @throws UserError */
+function given({ readResult }: ToolInternals, output: unknown): ToolInvocation {
+  if (readResult === undefined) return { output };
+  const { value, text } = readResult(output);
+  return { output: value, text };
 }
 
 function withAbort(outer: ToolContext<never>): {

@@ -94,9 +94,14 @@ export function toJsonSchema(schema: SchemaWithJson<unknown, unknown>): JsonSche
 }
 
 /** `toJsonSchema` for the parts of this folder: a copy of our own, without `$schema`, with the definition at its root. */
-export function inputJson(schema: AnySchema, where: string): Json {
+export const inputJson = (schema: AnySchema, where: string): Json => sideOf(schema, 'input', where);
+
+/** The other side: what a value is after transforms and defaults. */
+export const outputJson = (schema: AnySchema, where: string): Json => sideOf(schema, 'output', where);
+
+function sideOf(schema: AnySchema, side: 'input' | 'output', where: string): Json {
   const standard = schema['~standard'];
-  const given: unknown = askLibrary(standard, where);
+  const given: unknown = askLibrary(standard, side, where);
   if (!isObject(given))
     throw new UserError(
       `${where}: ${standard.vendor} gave ${kindOf(given)} for the JSON Schema of the schema, not an object.`,
@@ -107,9 +112,9 @@ export function inputJson(schema: AnySchema, where: string): Json {
   return rootInPlace(json);
 }
 
-function askLibrary(standard: AnySchema['~standard'], where: string): JsonSchema {
+function askLibrary(standard: AnySchema['~standard'], side: 'input' | 'output', where: string): JsonSchema {
   const ask = (libraryOptions: Record<string, unknown> | undefined): JsonSchema =>
-    standard.jsonSchema.input({ target: 'draft-2020-12', ...(libraryOptions && { libraryOptions }) });
+    standard.jsonSchema[side]({ target: 'draft-2020-12', ...(libraryOptions && { libraryOptions }) });
   // ArkType turns what it cannot say into `{}` without a word.
   if (standard.vendor === 'arktype') return ask(marking['arktype']);
   try {

@@ -7,6 +7,7 @@ import type { ToolInputGuardrail, ToolOutputGuardrail } from './guardrail.ts';
 import type { ToolTimeout } from './timeout.ts';
 import type { JsonSchema } from './schema.ts';
 import type { FunctionTool, IsEnabled, ToolErrorFunction } from './tool.ts';
+import type { DeclaredResult } from './tool-result.ts';
 import { internal } from '../base/brand.ts';
 import { UserError } from '../base/errors.ts';
 import { kindOf } from '../base/options.ts';
@@ -30,6 +31,8 @@ export interface ToolInternals {
   readonly maxConcurrency: number | undefined;
   /** The JSON Schema of its parameters as it was declared. */
   readonly declared: JsonSchema;
+  /** Of a tool that declares what it returns: checks one value. */
+  readonly readResult: DeclaredResult['read'] | undefined;
   /** Of a tool that is an agent: what its run needs. A call runs it in place of `execute`. */
   readonly agentTool: AgentTool | undefined;
 }

@@ -152,6 +152,20 @@ describe('copyWith', () => {
     expect(copy.paramsJsonSchema).toEqual(source.paramsJsonSchema);
   });
 
+  test('copies what the tool is, not what became of the objects it was made of [TOOL-F2] [TOOL-F5]', () => {
+    const document = { type: 'object', properties: { a: { type: 'string' } } };
+    const providerData = { a: 1 };
+    const inputGuardrails = [{ name: 'g', execute: () => ({ behavior: { type: 'allow' as const } }) }];
+    const made = tool({ name: 'find', parameters: document, providerData, inputGuardrails, execute: () => '' });
+    document.properties.a.type = 'number';
+    providerData.a = 2;
+    inputGuardrails.pop();
+    const copy = made.copyWith({ strict: false });
+    expect(copy.paramsJsonSchema).toEqual({ type: 'object', properties: { a: { type: 'string' } } });
+    expect(copy.providerData).toEqual({ a: 1 });
+    expect(toolInternals(copy as never).inputGuardrails).toHaveLength(1);
+  });
+
   test('shows the new name in errors [TOOL-F5]', () => {
     const parsed = parse(source.copyWith({ name: 'search' }), '[');
     expect(parsed.ok ? '' : parsed.error.message).toBe('Invalid JSON input for tool search');

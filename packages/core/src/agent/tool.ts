@@ -15,8 +15,10 @@ import { checkOptions, kindOf, kinds } from '../base/options.ts';
 import { parametersOf, parseArguments, readParameters } from './arguments.ts';
 import { checkGuardrails } from './guardrail.ts';
 import { invokeTool } from './invoke.ts';
+import { hasStandard } from './schema.ts';
 import { copySchema, freezeDeep } from './schema-parts.ts';
 import { checkTimeoutMs, readTimeout, timeoutBehaviors } from './timeout.ts';
+import { readResultSchema } from './tool-result.ts';
 
 export type { ToolCustomDataContext } from './custom-data.ts';
 export type { OutputSchema, OutputType } from './output.ts';
@@ -77,9 +79,18 @@ export interface ToolOptions<P, C, R, CB = C> {
   customDataExtractor?: CustomDataExtractor<CB> | undefined;
   /** At most so many calls of this tool at once in one run. Default: all. */
   maxConcurrency?: number | undefined;
+  /** Who may call it: the model itself, or a program that the model wrote. Default `['direct']`. */
+  allowedCallers?: readonly ToolCaller[] | undefined;
+  /**
+   * What `execute` returns, an object, told to the model. Each value is checked against it; one that does not fit fails the
+   * run. A bare JSON Schema is told and not checked.
+   */
+  outputSchema?: SchemaWithJson<unknown, unknown> | JsonSchema | undefined;
   /** Merged into the wire tool. */
   providerData?: JsonObject | undefined;
 }
+
+export type ToolCaller = 'direct' | 'programmatic';
 
 /** A function tool as others see it; immutable, made by `tool`. `C` = the context it needs, `A` = its arguments, `R` = what it returns. */
 export interface FunctionTool<in C = unknown, in A = never, out R = unknown> {
@@ -91,8 +102,10 @@ export interface FunctionTool<in C = unknown, in A = never, out R = unknown> {
   readonly description: string;
   readonly paramsJsonSchema: JsonSchema;
   readonly strictJsonSchema: boolean;
+  readonly outputJsonSchema: JsonSchema | undefined;
   readonly origin: ToolOrigin;
   readonly needsApproval: NeedsApproval<C, A>;
+  readonly allowedCallers: readonly ToolCaller[];
   readonly providerData: JsonObject | undefined;
   /** Parses, validates and runs, with timeout and failure policy. Unit tests: `invokeFunctionTool`. */
   onInvokeTool(ctx: ToolContext<C>, argumentsJson: string): Promise<unknown>;
@@ -166,6 +179,8 @@ const overridable = {
   timeoutErrorFunction: kinds.function,
   customDataExtractor: kinds.function,
   maxConcurrency: kinds.integer(1),
+  allowedCallers: checkCallers,
+  outputSchema: kinds.any,
   providerData: kinds.object,
 } as const;
 
@@ -201,6 +216,14 @@ function toolName({ name, execute }: Options): string {
   return given;
 }
 
+const direct: readonly ToolCaller[] = Object.freeze(['direct']);
+
+function checkCallers(value: unknown): string | undefined {
+  const isList = Array.isArray(value) && value.length > 0 && new Set(value).size === value.length;
+  if (isList && value.every((caller) => caller === 'direct' || caller === 'programmatic')) return undefined;
+  return "a list of 'direct', 'programmatic' or both";
+}
+
 /** A list of its own; `undefined` when there is nothing in it. */
 function given<T>(list: readonly T[] | undefined): readonly T[] | undefined {
   return list === undefined || list.length === 0 ? undefined : [...list];
@@ -214,8 +237,10 @@ class ToolImpl implements FunctionTool<never> {
   readonly description: string;
   readonly paramsJsonSchema: JsonSchema;
   readonly strictJsonSchema: boolean;
+  readonly outputJsonSchema: JsonSchema | undefined;
   readonly origin: ToolOrigin;
   readonly needsApproval: NeedsApproval<never, never>;
+  readonly allowedCallers: readonly ToolCaller[];
   readonly providerData: JsonObject | undefined;
   /** @internal */
   declare readonly [internal]: ToolInternals;
@@ -238,10 +263,24 @@ class ToolImpl implements FunctionTool<never> {
     this.description = options.description ?? '';
     this.paramsJsonSchema = parameters.json;
     this.strictJsonSchema = strict;
+    const result = options.outputSchema === undefined ? undefined : readResultSchema(options.outputSchema, name);
+    this.outputJsonSchema = result?.json;
     this.needsApproval = needsApproval;
+    this.allowedCallers = options.allowedCallers === undefined ? direct : Object.freeze([...options.allowedCallers]);
     this.providerData =
       options.providerData && (freezeDeep(copySchema(options.providerData, `${where}: providerData`)) as JsonObject);
-    this.#options = options;
+    const inputGuardrails = given(options.inputGuardrails);
+    const outputGuardrails = given(options.outputGuardrails);
+    // Copies are made of what this tool is, whatever becomes of the objects that it was made of.
+    this.#options = {
+      ...options,
+      ...(options.parameters !== undefined && !hasStandard(options.parameters) && { parameters: parameters.declared }),
+      ...(result && !hasStandard(options.outputSchema) && { outputSchema: result.json }),
+      allowedCallers: this.allowedCallers,
+      providerData: this.providerData,
+      inputGuardrails,
+      outputGuardrails,
+    } as Options;
     const agentTool = options[behind];
     this.origin = Object.freeze(
       agentTool === undefined
@@ -254,12 +293,13 @@ class ToolImpl implements FunctionTool<never> {
       isEnabled: options.isEnabled ?? true,
       needsApproval: this.needsApproval,
       failureErrorFunction: options.failureErrorFunction,
-      inputGuardrails: given(options.inputGuardrails),
-      outputGuardrails: given(options.outputGuardrails),
+      inputGuardrails,
+      outputGuardrails,
       timeout: readTimeout(options),
       customDataExtractor: options.customDataExtractor,
       maxConcurrency: options.maxConcurrency,
       declared: parameters.declared,
+      readResult: result?.read,
       agentTool,
     };
     // Not enumerable: a log of the tool shows what it is, not how it works.

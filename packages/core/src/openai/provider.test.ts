@@ -24,6 +24,17 @@ describe('OpenAIProvider', () => {
     expect(() => new OpenAIProvider({ client: {} as never })).toThrow('a client of the openai package');
   });
 
+  it('refuses names of transports and APIs that it does not have, before any request [MODEL-307]', () => {
+    for (const option of ['transport', 'api'])
+      for (const make of [
+        () => new OpenAIProvider({ [option]: 'carrier-pigeon' }),
+        () => setOpenAIDefaults({ [option]: 'carrier-pigeon' }),
+      ]) {
+        expect(make).toThrow(UserError);
+        expect(make).toThrow(`'${option}'`);
+      }
+  });
+
   it('gives models of a name, else of OPENAI_DEFAULT_MODEL in lower case [MODEL-301] [MODEL#39]', async () => {
     vi.stubEnv('OPENAI_DEFAULT_MODEL', ' GPT-5.6-SOL ');
     const fake = new FakeOpenAI();

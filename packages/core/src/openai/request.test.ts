@@ -172,6 +172,27 @@ describe('buildResponsesRequest', () => {
     expect(sent['text']).toMatchObject({ format: { name: 'final_output', strict } });
   });
 
+  it('tells who may call a tool and what it returns, where that was said; provider data lies over it [TOOL-F4, F7, F8]', () => {
+    const base = { name: 't', execute: () => ({}) };
+    const outputSchema = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] };
+    const sent = (made: ReturnType<typeof tool>): unknown => body({}, { tools: [made as never] })['tools'];
+    expect(Object.keys((sent(tool(base)) as [object])[0])).toEqual([
+      'type',
+      'name',
+      'description',
+      'parameters',
+      'strict',
+    ]);
+    const both = tool({ ...base, allowedCallers: ['direct', 'programmatic'], outputSchema });
+    expect(sent(both as never)).toMatchObject([
+      { allowed_callers: ['direct', 'programmatic'], output_schema: { ...outputSchema, additionalProperties: false } },
+    ]);
+    expect(sent(tool({ ...base, allowedCallers: ['direct'] }))).not.toMatchObject([{ allowed_callers: [] }]);
+    expect(sent(both.copyWith({ providerData: { allowed_callers: ['programmatic'] } }) as never)).toMatchObject([
+      { allowed_callers: ['programmatic'] },
+    ]);
+  });
+
   it('leaves parallelToolCalls out where there is no tool [MODEL-211] [MODEL#38]', () => {
     expect(body({ parallelToolCalls: true })).not.toHaveProperty('parallel_tool_calls');
     expect(body({ parallelToolCalls: true }, { tools: [listTasks as never] })).toHaveProperty(

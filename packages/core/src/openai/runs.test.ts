@@ -112,7 +112,7 @@ describe('runs on the Responses API', () => {
       expect([result.finalOutput, fake.requests.length, result.context.usage.requests]).toEqual(['Hi.', 2, 1]);
     });
 
-    it(`sends what suits the model that is used, unless the agent said otherwise (${form}) [MODEL#40, MODEL#41, MODEL-303, 207]`, async () => {
+    it(`sends what suits the model that is used, unless the agent said otherwise (${form}) [MODEL#40, MODEL#41, MODEL-303, 207, TOOL-A15]`, async () => {
       const fake = new FakeOpenAI();
       setOpenAIDefaults({ client: await fake.client() });
       const defaults = getDefaultModelSettings('gpt-5');
@@ -132,6 +132,9 @@ describe('runs on the Responses API', () => {
       const other = { model: 'gpt-4.1' };
       expect(await sent(undefined, other)).toEqual({ ...other, reasoning: undefined, text: undefined });
       expect(await sent(defaults, other)).toEqual({ ...other, ...implied });
+      // Nothing is implied of a model object, whatever its name.
+      const made = new OpenAIResponsesModel('gpt-5', { client: await fake.client() });
+      expect(await sent(undefined, { model: made })).toEqual({ model: 'gpt-5', reasoning: undefined, text: undefined });
       // The run's settings lie over either.
       const over = { modelSettings: { temperature: 0.5, verbosity: 'high' as const } };
       expect(await sent(undefined, over)).toMatchObject({

@@ -28,12 +28,16 @@ export function handoffToWire(handoff: Handoff<never>): WireTool {
 function functionToWire(tool: Tool<never>): WireTool {
   const { type, name } = tool;
   if (type !== 'function') throw new UserError(`The Responses API model cannot send tools of type '${String(type)}'.`);
+  const { allowedCallers, outputJsonSchema } = tool;
   const wire = {
     type,
     name,
     description: tool.description,
     parameters: tool.paramsJsonSchema,
     strict: tool.strictJsonSchema,
+    // The service takes tools without the member as called by the model alone.
+    ...(allowedCallers.includes('programmatic') && { allowed_callers: allowedCallers }),
+    ...(outputJsonSchema && { output_schema: outputJsonSchema }),
     ...tool.providerData,
   };
   return plainCopy(wire, `tool '${name}'`);

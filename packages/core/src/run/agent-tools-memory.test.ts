@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, expect, it } from 'vitest';
 import { Agent, run, RunState, setTracingDisabled } from '../index.ts';
+import { bothForms } from '../testing/forms.ts';
 import { resetDefaults, ScriptedModel, toolCall } from '../testing/index.ts';
 import { effectTool, idle } from '../../test/run-kit.ts';
 
@@ -23,6 +24,19 @@ function nested(depth: number): Agent {
   return agent;
 }
 
+/** Bytes in use once nothing is left to collect. */
+function heapAfterCollection(): () => Promise<number> {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  return async () => {
+    for (let i = 0; i < 3; i += 1) {
+      await idle(2);
+      collect();
+    }
+    return process.memoryUsage().heapUsed;
+  };
+}
+
 it('a state ten runs deep is about twice the size of one five runs deep [STATE-241]', async () => {
   const sizes = await Promise.all(
     [5, 10].map(async (depth) => (await run(nested(depth), 'hi')).toState().toString().length),
@@ -34,15 +48,7 @@ it('a state ten runs deep is about twice the size of one five runs deep [STATE-2
 
 it('nothing holds paused nested runs that were dropped, and what was restored needs none of them [STATE#8, STATE-263, IL-062]', async () => {
   setTracingDisabled(true);
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
-  const heap = async (): Promise<number> => {
-    for (let i = 0; i < 3; i += 1) {
-      await idle(2);
-      collect();
-    }
-    return process.memoryUsage().heapUsed;
-  };
+  const heap = heapAfterCollection();
   let held: WeakRef<object>[] = [];
   const pause = async (times: number): Promise<void> => {
     for (let i = 0; i < times; i += 1) {
@@ -65,4 +71,24 @@ it('nothing holds paused nested runs that were dropped, and what was restored ne
   const state = await RunState.fromString(agent, text);
   for (const item of state.interruptions) state.approve(item);
   expect((await run(agent, state)).finalOutput).toBe('r');
+});
+
+bothForms((runForm, form) => {
+  it(`results and items have the very agents of the user, which nothing keeps after the run (${form}) [TOOL-A20]`, async () => {
+    setTracingDisabled(true);
+    const heap = heapAfterCollection();
+    const finish = async (): Promise<WeakRef<Agent>[]> => {
+      const tools = [effectTool('t', [])];
+      const last = new Agent({ name: 'B', model: new ScriptedModel([toolCall('t', {}), 'done']), tools });
+      const model = new ScriptedModel([toolCall('transfer_to_b', {})]);
+      const first = new Agent({ name: 'A', model, handoffs: [last] });
+      const { lastAgent, newItems } = await runForm(first, 'hi');
+      expect(lastAgent).toBe(last);
+      expect(new Set(newItems.map(({ agent }) => agent))).toEqual(new Set([first, last]));
+      return [new WeakRef(first), new WeakRef(last)];
+    };
+    const held = await finish();
+    await heap();
+    expect(held.map((ref) => ref.deref()?.name)).toEqual([undefined, undefined]);
+  });
 });

@@ -60,11 +60,9 @@ function offlineOutput(request: ModelRequest): ResponseOutputItem[] {
   const { modelSettings, input } = request;
   const next = plan({
     items: input,
-    tools: request.tools.map((tool) => ({
-      name: tool.name,
-      description: tool.description,
-      parameters: tool.paramsJsonSchema,
-    })),
+    tools: request.tools
+      .filter((tool) => tool.allowedCallers.includes('direct'))
+      .map((tool) => ({ name: tool.name, description: tool.description, parameters: tool.paramsJsonSchema })),
     handoffs: request.handoffs.map((handoff) => ({
       name: handoff.toolName,
       description: handoff.toolDescription,

@@ -1,6 +1,6 @@
 import type { AnyAgent } from '../../agent/agent.ts';
 import type { Handoff } from '../../agent/handoff.ts';
-import type { FunctionTool } from '../../agent/tool.ts';
+import type { FunctionTool, ToolCaller } from '../../agent/tool.ts';
 import type { ResponseFunctionToolCall, ResponseOutputItem } from '../../items/wire.ts';
 import type { ModelResponse } from '../../models/model.ts';
 import type { ToolApprovalItem } from '../../state/decisions.ts';
@@ -67,6 +67,7 @@ export function classify(response: ModelResponse, agent: AnyAgent, tools: ToolTa
   for (const raw of response.output) {
     const handoff = raw.type === 'function_call' ? findHandoff(raw, tools) : undefined;
     if (raw.type === 'function_call' && handoff) {
+      checkCaller(raw);
       const call = { call: raw, item: new HandoffCallItem(agent, raw), handoff, role: 'handoff' } as const;
       handoffs.push(call);
       items.push(call.item);
@@ -145,12 +146,34 @@ export function findHandoff(call: ResponseFunctionToolCall, tools: ToolTable): H
 
 function newCall(agent: AnyAgent, call: ResponseFunctionToolCall, tools: ToolTable): FunctionCall {
   const tool = findTool(call, agent, tools);
+  checkCaller(call, tool?.allowedCallers);
   const item = new ToolCallItem(agent, call, {
     title: tool?.title,
     description: tool?.description || undefined,
     toolOrigin: tool?.origin,
   });
   return { call, item, tool, lookupKey: lookupKeyOf(call) };
+}
+
+const modelAlone: readonly ToolCaller[] = ['direct'];
+
+/**
+ * Who made the call may make it (TOOL-P9). No program is ever open: no tool lets the model write one.
+ * @throws ModelBehaviorError
+ */
+function checkCaller({ name, caller }: ResponseFunctionToolCall, permitted = modelAlone): void {
+  const type: string = caller?.type ?? 'direct';
+  if (type !== 'direct' && type !== 'program')
+    throw new ModelBehaviorError(
+      `The call of ${name} has an unsupported caller type: it is neither direct nor a program.`,
+    );
+  const kind = type === 'direct' ? 'direct' : 'programmatic';
+  if (!permitted.includes(kind))
+    throw new ModelBehaviorError(
+      `The call of ${name} is ${kind}, and its permitted callers are: ${permitted.join(', ')}.`,
+    );
+  if (kind === 'programmatic')
+    throw new ModelBehaviorError(`A program called ${name}, and the model has begun no program.`);
 }
 
 /** Of a stored response: its item says what the tool was then. */

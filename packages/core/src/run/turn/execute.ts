@@ -196,7 +196,7 @@ class CallRun {
     if (done.output === paused) return this.#pause(span);
     if (this.#batch.stopping) return;
     this.#batch.committing(this.#call);
-    let { output } = done;
+    let { output, text } = done;
     if (done.failure) {
       output = await this.#answerTo(done.failure, output, span);
       if (this.#batch.closed) return;
@@ -205,9 +205,9 @@ class CallRun {
       const { guardOutput } = await import('./tool-guardrails.ts');
       const verdict = await guardOutput(outputGuardrails, { context, agent, output }, this.#noted().output);
       if (this.#batch.closed) return;
-      if (verdict.rejected) output = verdict.message;
+      if (verdict.rejected) [output, text] = [verdict.message, undefined];
     }
-    await this.#commitAnswer(tool, output, span);
+    await this.#commitAnswer(tool, output, span, text);
     if (this.#batch.closed) return;
     const told = callSharedHooks(record, this.#env, (hooks) => hooks.onToolEnd?.(context, agent, tool, output));
     if (told) await told;
@@ -270,9 +270,14 @@ class CallRun {
   }
 
   /** The output is there, and what the tool's own code knows about it. */
-  async #commitAnswer(tool: FunctionTool<never>, output: unknown, span: FunctionSpan | undefined): Promise<void> {
+  async #commitAnswer(
+    tool: FunctionTool<never>,
+    output: unknown,
+    span: FunctionSpan | undefined,
+    text?: string,
+  ): Promise<void> {
     this.#batch.committing(this.#call);
-    const onWire = toolOutputOnWire(output);
+    const onWire = text ?? toolOutputOnWire(output);
     const item = this.#commit(onWire, output, tool);
     span?.output(typeof onWire === 'string' ? output : onWire.map(tracedPart));
     const { customDataExtractor } = toolInternals(tool);

@@ -1,0 +1,81 @@
+import type { AnySchema, JsonSchema } from './schema.ts';
+import { UserError } from '../base/errors.ts';
+import { isObject, isPlainObject } from '../base/json.ts';
+import { kindOf } from '../base/options.ts';
+import { issueTexts } from './issues.ts';
+import { copySchema, findPart, freezeDeep, joinPath, showPath } from './schema-parts.ts';
+import { hasObjectRoot, hasStandard, isHandWritten, outputJson, withJson } from './schema.ts';
+import { strictForm } from './strict-schema.ts';
+import { validateNow } from './validate.ts';
+
+/** What a tool makes of its `outputSchema`, once. */
+export interface DeclaredResult {
+  /** On the wire. Frozen. */
+  readonly json: JsonSchema;
+  /**
+   * What the tool returned, as the schema gives it, and as compact JSON.
+   * @throws UserError when it does not fit, or has no JSON form
+   */
+  readonly read: (value: unknown) => { readonly value: unknown; readonly text: string };
+}
+
+/** @throws UserError for what is no schema of an object, and for what strict mode cannot express (TOOL-F8) */
+export function readResultSchema(given: unknown, tool: string): DeclaredResult {
+  const where = `tool ${tool}: outputSchema`;
+  const schema = hasStandard(given) ? withJson(given, where) : undefined;
+  if (schema === undefined && !isPlainObject(given))
+    throw new UserError(`${where}: takes a Standard Schema or a JSON Schema object, not ${kindOf(given)}.`);
+  const declared = schema ? outputJson(schema, where) : copySchema(given as JsonSchema, where);
+  if (Object.keys(declared).length === 0 || !hasObjectRoot(declared))
+    throw new UserError(`${where}: must be an object at the root. Put the value into a member of an object.`);
+  if (schema && !isHandWritten(schema)) refuseOptional(declared, where);
+  const json = freezeDeep(strictForm(declared, where, 'Change the shape.'));
+  return { json, read: (value) => read(value, schema, declared, tool) };
+}
+
+/** The wire form says that every member is there; a value without one would break that word. */
+function refuseOptional(declared: JsonSchema, where: string): void {
+  const found = findPart(declared, (node) => optionalMember(node) !== undefined);
+  if (found === undefined) return;
+  const path = joinPath(found.path, optionalMember(found.node) ?? '');
+  throw new UserError(
+    `${where}: ${showPath(path)} is optional, and strict mode wants every member. Make it nullable, and return null.`,
+  );
+}
+
+function optionalMember({ properties, required }: Readonly<Record<string, unknown>>): string | undefined {
+  if (!isObject(properties)) return undefined;
+  const needed: readonly unknown[] = Array.isArray(required) ? required : [];
+  return Object.keys(properties).find((name) => !needed.includes(name));
+}
+
+function read(
+  given: unknown,
+  schema: AnySchema | undefined,
+  declared: JsonSchema,
+  tool: string,
+): { readonly value: unknown; readonly text: string } {
+  let value = given;
+  if (schema) {
+    const checked = validateNow(schema, given, `tool ${tool}: outputSchema`);
+    if (!checked.ok)
+      throw new UserError(
+        `tool ${tool}: what it returned does not match its \`outputSchema\`: ${issueTexts(checked.issues, declared, given)}.`,
+      );
+    value = checked.value;
+  }
+  return { value, text: jsonOf(value, tool) };
+}
+
+function jsonOf(value: unknown, tool: string): string {
+  let text: unknown;
+  try {
+    text = isObject(value) ? JSON.stringify(value) : undefined;
+  } catch {
+    // A cycle, a bigint, or a `toJSON` that throws: told below.
+  }
+  if (typeof text === 'string') return text;
+  throw new UserError(
+    `tool ${tool}: what it returned must be an object with a JSON form, since the tool has an \`outputSchema\`; it is ${kindOf(value)}.`,
+  );
+}
