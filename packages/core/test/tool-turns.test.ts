@@ -276,6 +276,22 @@ bothForms((run, form) => {
   });
 
   describe(`a call of an unknown tool (${form})`, () => {
+    it('beside calls that wait for approval fails the run, and nobody is asked [STATE-129]', async () => {
+      const asked: string[] = [];
+      const gated = gives('gated', 1, {
+        needsApproval: () => {
+          asked.push('policy');
+          return true;
+        },
+        execute: () => expect.unreachable(),
+      });
+      const { agent } = agentOf([gated], [[call('gated'), call('ghost')]]);
+      const onApproval: RunOptions['onApproval'] = () => void asked.push('person');
+      const error = await rejection(run(agent, 'hi', { onApproval }));
+      expect((error as Error).message).toBe('Tool ghost not found in agent Desk');
+      expect(asked).toEqual([]);
+    });
+
     it('fails the run before anything of the response runs, and marks the turn [TOOL-P14]', async () => {
       const { agent } = agentOf(
         [gives('find', 1, { execute: () => expect.unreachable() })],

@@ -296,7 +296,7 @@ bothForms((runForm, form) => {
       expect(inner.calls).toHaveLength(2);
     });
 
-    it('finds its agent also when that is named like the outer one, or is one of two clones [STATE#59, STATE-241, 173]', async () => {
+    it('finds its agent, never the outer one, also when that has its name, or is one of two clones [STATE#59, STATE-241, 173, IL-065, IL-089]', async () => {
       const effects: string[] = [];
       const tools = [effectTool('rm', effects, { needsApproval: true })];
       const base = new Agent({ name: 'Desk', model: model(rm('a', '1'), rm('b', '2'), 'ra', 'rb'), tools });
@@ -719,7 +719,7 @@ bothForms((runForm, form) => {
       expect([effects, inner.calls.length]).toEqual([[], 1]);
     });
 
-    it('of two runs with the same ids never mix [STATE#82, STATE-240]', async () => {
+    it('of two runs with the same call ids never mix, decided in reverse order [STATE#82, STATE-240, IL-064]', async () => {
       const one = setup([ask(), 'done 1'], [rm('in', '1'), 'r1']);
       const two = setup([ask(), 'done 2'], [rm('in', '2'), 'r2']);
       const [a, b] = await Promise.all([runForm(one.desk, 'hi'), runForm(two.desk, 'hi')]);

@@ -81,7 +81,7 @@ function desk(steps: ModelStep[], inputGuardrails: readonly InputGuardrail[], ef
 
 bothForms((runForm, form) => {
   describe(`input guardrails (${form})`, () => {
-    it('that trip beside the model abort it: no tool, no output, the session has the input [RUN#19, RUN-903, RUN-905, RUN-906, RUN-907]', async () => {
+    it('that trip beside the model abort it: no tool, no output, the session has the input [RUN#19, RUN-903, RUN-905, RUN-906, STATE-128]', async () => {
       const effects: string[] = [];
       const asked = gate();
       let signal: AbortSignal | undefined;

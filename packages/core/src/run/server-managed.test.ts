@@ -322,7 +322,7 @@ bothForms((runForm, form) => {
       },
     );
 
-    it('twice: each output is sent once [RUN-1505]', async () => {
+    it('twice: each output is sent once, also after a second approval [RUN-1505, IL-060]', async () => {
       const { agent, model } = desk([
         step('r1', call('t', 'c1')),
         step('r2', call('g', 'c2'), call('g', 'c3')),
