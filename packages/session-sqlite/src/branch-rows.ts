@@ -21,6 +21,12 @@ export class BranchRows implements HistoryRows {
     return this.#branches.newest(this.#sessionId, this.#branchId, count, sequence);
   }
 
+  oldest(count: number, upTo: Row, after?: Row): StructureRow[] {
+    const { sequence } = upTo as StructureRow;
+    const behind = (after as StructureRow | undefined)?.sequence ?? Number.MIN_SAFE_INTEGER;
+    return this.#branches.oldest(this.#sessionId, this.#branchId, count, sequence, behind);
+  }
+
   has(row: Row): boolean {
     return row.key !== undefined && this.#branches.has(this.#sessionId, row.key);
   }

@@ -27,21 +27,34 @@ type Value = string | number;
 export class BranchStatements {
   readonly #database: Database;
   readonly #messages: string;
+  readonly #select: string;
   readonly #prepared = new Map<string, Statement>();
 
   constructor(database: Database, { messages }: TableNames) {
     this.#database = database;
     this.#messages = messages;
+    this.#select = `SELECT s.id AS key, s.message_id AS id, s.sequence_number AS sequence, s.user_turn_number AS turn, m.message_data AS text
+       FROM message_structure s JOIN "${messages}" m ON m.id = s.message_id
+       WHERE s.session_id = ? AND s.branch_id = ?`;
   }
 
   newest(sessionId: string, branchId: string, count: number, before: number): StructureRow[] {
     return this.#all(
-      `SELECT s.id AS key, s.message_id AS id, s.sequence_number AS sequence, s.user_turn_number AS turn, m.message_data AS text
-       FROM message_structure s JOIN "${this.#messages}" m ON m.id = s.message_id
-       WHERE s.session_id = ? AND s.branch_id = ? AND s.sequence_number < ? ORDER BY s.sequence_number DESC LIMIT ?`,
+      `${this.#select} AND s.sequence_number < ? ORDER BY s.sequence_number DESC LIMIT ?`,
       sessionId,
       branchId,
       before,
+      count,
+    ) as StructureRow[];
+  }
+
+  oldest(sessionId: string, branchId: string, count: number, upTo: number, after: number): StructureRow[] {
+    return this.#all(
+      `${this.#select} AND s.sequence_number > ? AND s.sequence_number <= ? ORDER BY s.sequence_number LIMIT ?`,
+      sessionId,
+      branchId,
+      after,
+      upTo,
       count,
     ) as StructureRow[];
   }

@@ -105,6 +105,25 @@ export class SQLiteHistory implements HistoryBackend {
     }
   }
 
+  /** From the oldest row on: see `SessionStoreBackend.parts`. */
+  async *parts(): AsyncGenerator<readonly StoredRecord[]> {
+    let upTo: Row | undefined;
+    let after: Row | undefined;
+    for (;;) {
+      const part = await this.#query((rows) => {
+        upTo ??= rows.newest(1)[0];
+        if (upTo === undefined) return [];
+        const found = rows.oldest(PAGE, upTo, after);
+        // Rows are only ever removed from the newest on: while this one is there, all before it are.
+        if (!rows.has(upTo)) throw versionConflict(this.#sessionId, rows.versionOf(upTo), rows.version());
+        return found;
+      });
+      if (part.length > 0) yield part.map(recordOf);
+      if (part.length < PAGE) return;
+      after = part.at(-1);
+    }
+  }
+
   async write(change: HistoryWrite): Promise<string> {
     const { operation, ifVersion } = change;
     return await this.#transaction((rows, statements) => {

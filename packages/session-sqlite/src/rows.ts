@@ -4,6 +4,8 @@ import type { Row, Statements } from './statements.ts';
 export interface HistoryRows {
   /** The newest rows, newest first; `before`: only those that come before this one. */
   newest(count: number, before?: Row): Row[];
+  /** The oldest rows, oldest first, up to that one: `after`: only those that come after this one. */
+  oldest(count: number, upTo: Row, after?: Row): Row[];
   has(row: Row): boolean;
   version(): string;
   /** Ids are never used again, so the newest row stands for the whole history. */
@@ -29,6 +31,10 @@ export class PlainRows implements HistoryRows {
 
   newest(count: number, before?: Row): Row[] {
     return this.#statements.newest(this.#sessionId, count, before?.id);
+  }
+
+  oldest(count: number, upTo: Row, after?: Row): Row[] {
+    return this.#statements.oldest(this.#sessionId, count, upTo.id, after?.id);
   }
 
   has({ id }: Row): boolean {

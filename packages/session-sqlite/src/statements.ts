@@ -16,6 +16,7 @@ export class Statements {
   readonly #addMessage: Statement;
   readonly #newest: Statement;
   readonly #older: Statement;
+  readonly #oldest: Statement;
   readonly #hasMessage: Statement;
   readonly #newestId: Statement;
   readonly #deleteMessage: Statement;
@@ -41,6 +42,9 @@ export class Statements {
     this.#older = prepare(
       `SELECT id, message_data AS text FROM "${messages}" WHERE session_id = ? AND id < ? ORDER BY id DESC LIMIT ?`,
     );
+    this.#oldest = prepare(
+      `SELECT id, message_data AS text FROM "${messages}" WHERE session_id = ? AND id > ? AND id <= ? ORDER BY id LIMIT ?`,
+    );
     this.#hasMessage = prepare(`SELECT 1 AS found FROM "${messages}" WHERE session_id = ? AND id = ?`);
     this.#newestId = prepare(`SELECT coalesce(max(id), 0) AS id FROM "${messages}" WHERE session_id = ?`);
     this.#deleteMessage = prepare(`DELETE FROM "${messages}" WHERE id = ?`);
@@ -63,6 +67,11 @@ export class Statements {
   newest(sessionId: string, count: number, before?: number): Row[] {
     const rows = before === undefined ? this.#newest.all(sessionId, count) : this.#older.all(sessionId, before, count);
     return rows as Row[];
+  }
+
+  /** The oldest rows up to that id, oldest first; `after`: only those with a greater id. */
+  oldest(sessionId: string, count: number, upTo: number, after?: number): Row[] {
+    return this.#oldest.all(sessionId, after ?? Number.MIN_SAFE_INTEGER, upTo, count) as Row[];
   }
 
   hasMessage(sessionId: string, id: number): boolean {

@@ -6,6 +6,7 @@ import type {
   SessionPageResult,
   SessionSettings,
   SessionStoreBackend,
+  StoredRecord,
 } from '@agents/core/session';
 
 import { readOptions, storeConnection } from './arguments.ts';
@@ -89,6 +90,10 @@ class SQLiteStore implements SessionStoreBackend<SQLiteSession> {
 
   history(sessionId: string): SQLiteHistory {
     return new SQLiteHistory(sessionId, this.#config, this.#connection);
+  }
+
+  parts(sessionId: string): AsyncIterable<readonly StoredRecord[]> {
+    return this.history(sessionId).parts();
   }
 
   async list(page: SessionPage): Promise<SessionPageResult> {

@@ -16,16 +16,26 @@ export async function decodeAll<T extends object>(
 ): Promise<{ items: T[]; corrupt: StoredRecord[] }> {
   const items: T[] = [];
   const corrupt: StoredRecord[] = [];
-  let since = performance.now();
+  const pause = pauses();
   for (const [index, record] of records.entries()) {
     const item = decodeRecord<T>(record);
     if (item === undefined) corrupt.push(record);
     else items.push(item);
-    if (index % SLICE !== SLICE - 1 || performance.now() - since < YIELD_AFTER_MS) continue;
-    await new Promise<void>((resolve) => {
-      setTimeout(resolve, 0);
-    });
-    since = performance.now();
+    if (index % SLICE === SLICE - 1) await pause();
   }
   return { items, corrupt };
+}
+
+/** For long loops, called at each turn: lets others run when they have waited for long enough, else gives nothing to wait for. */
+export function pauses(): () => Promise<void> | undefined {
+  let since = performance.now();
+  return () => {
+    if (performance.now() - since < YIELD_AFTER_MS) return undefined;
+    return new Promise<void>((resolve) => {
+      setTimeout(() => {
+        since = performance.now();
+        resolve();
+      }, 0);
+    });
+  };
 }

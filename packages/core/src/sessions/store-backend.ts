@@ -1,7 +1,7 @@
 import type { MaybePromise } from '../agent/tool.ts';
 import type { Session, SessionSettings } from './contract.ts';
 import { SessionError } from './errors.ts';
-import type { HistoryBackend } from './history-backend.ts';
+import type { HistoryBackend, StoredRecord } from './history-backend.ts';
 import type { SessionInfo } from './store.ts';
 
 /** Which sessions a page of a list has. */
@@ -28,18 +28,23 @@ export interface SessionPageResult {
 
 /** A history on its way in, which nobody sees before `publish`. */
 export interface StagedHistory {
+  /** Called once at least, with no texts for a session of no items; parts come in their order, one after the other. */
   append(texts: readonly string[]): MaybePromise<void>;
   /**
    * All of it in one step: as a new session (`sessionExists` if there is one), in place of the history, or behind it. A
    * session of no items is one as well.
    */
   publish(how: 'create' | 'replace' | 'append'): MaybePromise<void>;
+  /**
+   * What was not published goes. It may come while a `publish` that gave no answer in time is still on its way: that one
+   * then publishes all of it or nothing.
+   */
   discard(): MaybePromise<void>;
 }
 
 /**
  * Many sessions in a store: what a backend has to give so that `StoredSessionStore` makes a store of sessions of it. Errors
- * of the driver pass through unchanged.
+ * of the driver pass through unchanged; those of a change are looked at with `outcomeUnknown` of the history.
  */
 export interface SessionStoreBackend<S extends Session = Session> {
   session(sessionId: string, options: { readonly sessionSettings?: SessionSettings | undefined }): S;
@@ -59,6 +64,13 @@ export interface SessionStoreBackend<S extends Session = Session> {
   remove(sessionIds: readonly string[], idleSince?: Date): MaybePromise<{ sessions: number; items: number }>;
   /** Merges the patch (`mergeMetadata`) in one step. */
   setMetadata(sessionId: string, patch: Readonly<Record<string, unknown>>): MaybePromise<void>;
+  /**
+   * The history from its oldest record on, in parts of some hundred records, so that a fork and an export hold no more than
+   * that. Corrupt ones are among them. All is of one moment: what is appended after the first part was asked for is not in
+   * it; if some of it is removed or replaced before it was read, throw `versionConflict`. Default: `history.read`, all at
+   * once.
+   */
+  parts?(sessionId: string): AsyncIterable<readonly StoredRecord[]>;
   /** Default: collects in memory and is one write of `history`. */
   stage?(sessionId: string): MaybePromise<StagedHistory>;
   /** Default: nothing to change. */

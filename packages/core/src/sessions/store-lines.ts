@@ -1,6 +1,7 @@
 import { runningSha256 } from '../base/digest.ts';
 import { isObject } from '../base/json.ts';
 import { decodeItem, encodeItem } from './codec.ts';
+import { pauses } from './decode.ts';
 import { SessionError } from './errors.ts';
 import type { StoredRecord } from './history-backend.ts';
 import { isEnvelope } from './store-turns.ts';
@@ -17,25 +18,38 @@ export interface ExportHeader {
   readonly createdAt?: Date | undefined;
 }
 
-/** Corrupt records are left out. */
-export function* exportLines(
+/** Corrupt records are left out. Nothing is given before the first part was read. */
+export async function* exportLines(
   { sessionId, createdAt }: ExportHeader,
-  records: readonly StoredRecord[],
-): Generator<string> {
+  parts: AsyncIterable<readonly StoredRecord[]>,
+): AsyncGenerator<string> {
   const header = { format: FORMAT, version: VERSION, sessionId, createdAt: createdAt?.toISOString() ?? null };
-  yield `${JSON.stringify(header)}\n`;
   const hash = runningSha256();
+  const pause = pauses();
   let items = 0;
-  for (const { text } of records) {
-    const item = text === undefined ? undefined : decodeItem<object>(text);
-    if (text === undefined || item === undefined) continue;
-    // As it is stored: numbers keep their digits. What is no single line of JSON is written anew.
-    const line = `${/[\r\n]|NaN|Infinity/.test(text) ? encodeItem(item) : text}\n`;
-    hash.update(line);
-    items++;
-    yield line;
+  let hasBegun = false;
+  for await (const records of parts) {
+    for (const { text } of records) {
+      const item = text === undefined ? undefined : decodeItem<object>(text);
+      if (text === undefined || item === undefined) continue;
+      // As it is stored: numbers keep their digits. What is no single line of JSON is written anew.
+      const line = `${/[\r\n]|NaN|Infinity/.test(text) ? encodeItem(item) : text}\n`;
+      hash.update(line);
+      items++;
+      if (!hasBegun) yield `${JSON.stringify(header)}\n`;
+      hasBegun = true;
+      yield line;
+      await pause();
+    }
   }
+  if (!hasBegun) yield `${JSON.stringify(header)}\n`;
   yield `${JSON.stringify({ end: true, items, sha256: hash.hex() })}\n`;
+}
+
+export interface ImportedItem {
+  readonly item: object;
+  /** Of its line, in characters. */
+  readonly size: number;
 }
 
 /**
@@ -44,7 +58,7 @@ export function* exportLines(
  *
  * @throws SessionError
  */
-export async function* importItems(sessionId: string, lines: AsyncIterable<string>): AsyncGenerator<object> {
+export async function* importItems(sessionId: string, lines: AsyncIterable<string>): AsyncGenerator<ImportedItem> {
   const hash = runningSha256();
   let number = 0;
   let items = 0;
@@ -61,7 +75,7 @@ export async function* importItems(sessionId: string, lines: AsyncIterable<strin
     if (held !== undefined) {
       items++;
       hash.update(`${held}\n`);
-      yield readItem(held, number - 1, sessionId, from === sessionId);
+      yield { item: readItem(held, number - 1, sessionId, from === sessionId), size: held.length };
     }
     held = line;
   }

@@ -3,7 +3,8 @@ import { checkOptions, kinds } from '../base/options.ts';
 import { decodeItem } from './codec.ts';
 import { SessionVersionConflictError } from './errors.ts';
 import type { HistoryBackend } from './history-backend.ts';
-import type { SessionPageResult, SessionStoreBackend } from './store-backend.ts';
+import type { BoundedStore } from './bounded-store.ts';
+import type { SessionPageResult } from './store-backend.ts';
 import { date } from './store-query.ts';
 import { headCut } from './store-turns.ts';
 import type { SessionInfo } from './store.ts';
@@ -21,7 +22,7 @@ export interface PruneOptions {
 
 /** Goes through all sessions in batches (SESS-374). @throws UserError for wrong options, and when none of the limits is given */
 export async function pruneSessions(
-  backend: SessionStoreBackend,
+  store: BoundedStore,
   options: PruneOptions,
   where: string,
 ): Promise<{ sessions: number; items: number }> {
@@ -37,7 +38,7 @@ export async function pruneSessions(
   const gone = { sessions: 0, items: 0 };
   let page: SessionPageResult | undefined;
   do {
-    page = await backend.list({
+    page = await store.list({
       order: 'id',
       limit: BATCH,
       after: page?.next,
@@ -48,7 +49,7 @@ export async function pruneSessions(
       gone.sessions += idle.length;
       for (const { itemCount = 0 } of idle) gone.items += itemCount;
     } else if (idle.length > 0) {
-      const removed = await backend.remove(
+      const removed = await store.remove(
         idle.map(({ sessionId }) => sessionId),
         idleSince,
       );
@@ -58,7 +59,7 @@ export async function pruneSessions(
     if (maxItems === undefined) continue;
     for (const info of page.sessions) {
       if (isIdle(info, idleSince) || (info.itemCount ?? 0) <= maxItems) continue;
-      gone.items += await cutHead(backend.history(info.sessionId), maxItems, dryRun);
+      gone.items += await cutHead(store.history(info.sessionId), maxItems, dryRun);
     }
   } while (page.next !== undefined);
   return gone;
@@ -76,7 +77,11 @@ function isIdle({ updatedAt }: SessionInfo, since: Date | undefined): boolean {
 }
 
 /** How many items went. Nothing, if others write all the time: the next prune will find it. */
-async function cutHead(history: HistoryBackend, maxItems: number, dryRun: boolean): Promise<number> {
+async function cutHead(
+  history: Pick<HistoryBackend, 'read' | 'write'>,
+  maxItems: number,
+  dryRun: boolean,
+): Promise<number> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const { records, version } = await history.read(undefined);
     const valid = records.flatMap(({ text }) => {

@@ -44,6 +44,12 @@ export function headCut(items: readonly object[], maxItems: number): number {
   );
 }
 
+/** What of an item decides which calls and outputs belong together: all that a fork has to keep of each. */
+export function pairedMembers(item: object): object {
+  const { type, role, call_id, status, caller } = item as Readonly<Record<string, unknown>>;
+  return { type, role, call_id, status, caller };
+}
+
 function sourced(items: readonly object[]): Sourced[] {
   return items.map((item) => ({ item: item as AgentInputItem, isNew: false }));
 }

@@ -3,6 +3,7 @@ import { getLogger } from '../base/logger.ts';
 import { checkOptions, kinds } from '../base/options.ts';
 import type { Check } from '../base/options.ts';
 import type { AgentInputItem } from '../items/items.ts';
+import { bounded, OutOfTime } from './bounded.ts';
 import { encodeItems } from './codec.ts';
 import { contentDigest } from './contract.ts';
 import type { HistoryOperation, ManagedSession, SessionOptions, SessionSettings } from './contract.ts';
@@ -256,17 +257,7 @@ export class StoredSession<T extends object = AgentInputItem> implements Managed
   }
 
   async #bounded<R>(work: () => R | Promise<R>): Promise<R> {
-    const ms = this.#timeoutMs;
-    if (ms === undefined) return await work();
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new OutOfTime(this.sessionId, ms)), ms);
-    });
-    try {
-      return await Promise.race([work(), late]);
-    } finally {
-      clearTimeout(timer);
-    }
+    return await bounded(this.#timeoutMs, this.sessionId, work);
   }
 
   #encode(items: readonly object[]): string[] {
@@ -297,13 +288,6 @@ export class StoredSession<T extends object = AgentInputItem> implements Managed
         info,
       );
     }
-  }
-}
-
-/** A change that ran out of time has an unknown outcome; a read is tried again by whoever wants it. */
-class OutOfTime extends SessionError {
-  constructor(sessionId: string, ms: number) {
-    super(`The store did not answer within ${ms} ms (option 'operationTimeoutMs').`, { sessionId });
   }
 }
 

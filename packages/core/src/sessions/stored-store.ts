@@ -3,18 +3,19 @@ import { UserError } from '../base/errors.ts';
 import { isPlainObject } from '../base/json.ts';
 import { encodeJson, JsonEncodeError } from '../base/json-encode.ts';
 import { checkOptions, kindOf, kinds } from '../base/options.ts';
+import { BoundedStore } from './bounded-store.ts';
 import { decodeItem, encodeItems } from './codec.ts';
 import type { ManagedSession, Session, SessionSettings } from './contract.ts';
-import { decodeRecord } from './decode.ts';
-import { SessionClosedError, SessionError, SessionVersionConflictError } from './errors.ts';
+import { SessionClosedError, SessionVersionConflictError } from './errors.ts';
+import type { StoredRecord } from './history-backend.ts';
 import { checkSessionId, checkSessionSettings } from './settings.ts';
 import { noSuchSession, sessionExists } from './store-backend.ts';
 import type { SessionStoreBackend, StagedHistory } from './store-backend.ts';
+import { forkedTexts } from './store-fork.ts';
 import { exportLines, importItems } from './store-lines.ts';
 import { pruneSessions } from './store-prune.ts';
 import type { PruneOptions } from './store-prune.ts';
 import { listPage, readQuery } from './store-query.ts';
-import { isEnvelope, turnsOf, wholePairs } from './store-turns.ts';
 import type { SessionInfo, SessionQuery, SessionStore } from './store.ts';
 
 /** How a backend's store differs from others, beside its backend. */
@@ -23,10 +24,15 @@ export interface StoredSessionStoreSetup {
   readonly name: string;
   /** Of the stored texts, as the sessions have it. Default compact, non-ASCII escaped. */
   readonly encoding?: { readonly style?: 'compact' | 'spaced'; readonly ascii?: boolean } | undefined;
+  /** Of each call of the backend, in milliseconds; a fork or an import is many calls. Default: calls are not bounded. */
+  readonly timeoutMs?: number | undefined;
 }
 
-/** Items of an import that are staged at once. */
+/** Items of an import that are staged at once, and characters of them. */
 const BATCH = 500;
+const BATCH_SIZE = 1024 * 1024;
+/** How often a fork is begun when its source is changed meanwhile. */
+const ATTEMPTS = 5;
 
 /**
  * A store of sessions over a `SessionStoreBackend`: what all stores do in the same way. It checks arguments before anything
@@ -41,12 +47,15 @@ const BATCH = 500;
  */
 export class StoredSessionStore<S extends Session = ManagedSession> implements SessionStore<S> {
   readonly #backend: SessionStoreBackend<S>;
+  /** The same, bounded in time. */
+  readonly #store: BoundedStore<S>;
   readonly #setup: StoredSessionStoreSetup;
   #closed = false;
   #closing: Promise<void> | undefined;
 
   constructor(backend: SessionStoreBackend<S>, setup: StoredSessionStoreSetup) {
     this.#backend = backend;
+    this.#store = new BoundedStore(backend, setup.timeoutMs);
     this.#setup = setup;
   }
 
@@ -61,19 +70,19 @@ export class StoredSessionStore<S extends Session = ManagedSession> implements S
   async list(query?: SessionQuery): Promise<{ sessions: SessionInfo[]; cursor?: string }> {
     const page = readQuery(query, `${this.#setup.name}.list()`);
     this.#checkOpen();
-    return await listPage(page, (part) => this.#backend.list(part));
+    return await listPage(page, (part) => this.#store.list(part));
   }
 
   async get(sessionId: string): Promise<SessionInfo | undefined> {
     checkSessionId(sessionId);
     this.#checkOpen();
-    return await this.#backend.get(sessionId);
+    return await this.#store.get(sessionId);
   }
 
   async delete(sessionId: string): Promise<boolean> {
     checkSessionId(sessionId);
     this.#checkOpen();
-    return (await this.#backend.remove([sessionId])).sessions > 0;
+    return (await this.#store.remove([sessionId])).sessions > 0;
   }
 
   async fork(from: string, to: string, options?: { untilTurn?: number }): Promise<S> {
@@ -82,26 +91,31 @@ export class StoredSessionStore<S extends Session = ManagedSession> implements S
     checkOptions(options, { untilTurn: kinds.integer(1) }, `${this.#setup.name}.fork()`);
     if (from === to) throw new UserError(`${this.#setup.name}.fork() needs two session ids.`);
     this.#checkOpen();
-    const { records } = await this.#backend.history(from).read(undefined);
-    if (records.length === 0 && (await this.#backend.get(from)) === undefined) throw noSuchSession(from);
-    const texts = forkedTexts(from, records, options?.untilTurn);
-    await this.#stage(to, async (staged) => {
-      await staged.append(texts);
-      await staged.publish('create');
-    });
-    return this.#backend.session(to, {});
+    const source = { sessionId: from, parts: () => this.#parts(from) };
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await this.#stage(to, async (staged) => {
+          for await (const texts of forkedTexts(source, options?.untilTurn)) await staged.append(texts);
+          await staged.publish('create');
+        });
+        return this.#backend.session(to, {});
+      } catch (error) {
+        // Changed while it was read: nothing of it was seen by anybody.
+        if (!(error instanceof SessionVersionConflictError) || attempt === ATTEMPTS) throw error;
+      }
+    }
   }
 
   async setMetadata(sessionId: string, patch: Record<string, unknown>): Promise<void> {
     checkSessionId(sessionId);
     const copy = metadataOf(patch, `${this.#setup.name}.setMetadata()`);
     this.#checkOpen();
-    await this.#backend.setMetadata(sessionId, copy);
+    await this.#store.setMetadata(sessionId, copy);
   }
 
   async prune(options: PruneOptions): Promise<{ sessions: number; items: number }> {
     this.#checkOpen();
-    return await pruneSessions(this.#backend, options, `${this.#setup.name}.prune()`);
+    return await pruneSessions(this.#store, options, `${this.#setup.name}.prune()`);
   }
 
   export(sessionId: string): AsyncIterable<string> {
@@ -122,16 +136,22 @@ export class StoredSessionStore<S extends Session = ManagedSession> implements S
     this.#checkOpen();
     const { ifExists = 'fail' } = options ?? {};
     // Looked at again when it becomes visible; now, so that nobody has to read a long file to hear it.
-    if (ifExists === 'fail' && (await this.#backend.get(sessionId)) !== undefined) throw sessionExists(sessionId);
+    if (ifExists === 'fail' && (await this.#store.get(sessionId)) !== undefined) throw sessionExists(sessionId);
     return await this.#stage(sessionId, async (staged) => {
       let count = 0;
       let batch: object[] = [];
+      let batchSize = 0;
       const flush = async (): Promise<void> => {
         await staged.append(encodeItems(batch, sessionId, this.#setup.encoding));
         count += batch.length;
         batch = [];
+        batchSize = 0;
       };
-      for await (const item of importItems(sessionId, lines)) if (batch.push(item) === BATCH) await flush();
+      for await (const { item, size } of importItems(sessionId, lines)) {
+        batch.push(item);
+        batchSize += size;
+        if (batch.length === BATCH || batchSize >= BATCH_SIZE) await flush();
+      }
       await flush();
       await staged.publish(ifExists === 'fail' ? 'create' : ifExists);
       return count;
@@ -140,7 +160,7 @@ export class StoredSessionStore<S extends Session = ManagedSession> implements S
 
   async check(): Promise<string[]> {
     this.#checkOpen();
-    return (await this.#backend.check?.()) ?? [];
+    return await this.#store.check();
   }
 
   async close(): Promise<void> {
@@ -161,14 +181,22 @@ export class StoredSessionStore<S extends Session = ManagedSession> implements S
   }
 
   async *#export(sessionId: string): AsyncGenerator<string> {
-    const { records } = await this.#backend.history(sessionId).read(undefined);
-    const info = await this.#backend.get(sessionId);
-    if (records.length === 0 && info === undefined) throw noSuchSession(sessionId);
-    yield* exportLines({ sessionId, createdAt: info?.createdAt }, records);
+    const info = await this.#store.get(sessionId);
+    yield* exportLines({ sessionId, createdAt: info?.createdAt }, this.#parts(sessionId));
+  }
+
+  /** @throws SessionError at the end, when there was nothing and there is no such session */
+  async *#parts(sessionId: string): AsyncGenerator<readonly StoredRecord[]> {
+    let count = 0;
+    for await (const records of this.#store.parts(sessionId)) {
+      count += records.length;
+      yield records;
+    }
+    if (count === 0 && (await this.#store.get(sessionId)) === undefined) throw noSuchSession(sessionId);
   }
 
   async #stage<R>(sessionId: string, work: (staged: StagedHistory) => Promise<R>): Promise<R> {
-    const staged = (await this.#backend.stage?.(sessionId)) ?? new CollectedHistory(sessionId, this.#backend);
+    const staged = await this.#store.stage(sessionId);
     try {
       return await work(staged);
     } catch (error) {
@@ -181,78 +209,6 @@ export class StoredSessionStore<S extends Session = ManagedSession> implements S
   #checkOpen(): void {
     if (this.#closed) throw new SessionClosedError('The store of sessions was closed.');
   }
-}
-
-/** For backends without a stage of their own: one write at the end. */
-class CollectedHistory implements StagedHistory {
-  readonly #sessionId: string;
-  readonly #backend: SessionStoreBackend;
-  #texts: string[] = [];
-
-  constructor(sessionId: string, backend: SessionStoreBackend) {
-    this.#sessionId = sessionId;
-    this.#backend = backend;
-  }
-
-  append(texts: readonly string[]): void {
-    for (const text of texts) this.#texts.push(text);
-  }
-
-  async publish(how: 'create' | 'replace' | 'append'): Promise<void> {
-    const history = this.#backend.history(this.#sessionId);
-    const texts = this.#texts;
-    if (texts.length === 0) await this.#publishEmpty(how);
-    else if (how === 'append') await history.write({ type: 'append', texts });
-    else if (how === 'replace') await history.write({ type: 'replace', texts });
-    else {
-      // First the version: what is written in between is noticed then.
-      const { version } = await history.read(0);
-      if ((await this.#backend.get(this.#sessionId)) !== undefined) throw sessionExists(this.#sessionId);
-      try {
-        await history.write({ type: 'replace', texts, ifVersion: version });
-      } catch (error) {
-        if (error instanceof SessionVersionConflictError) throw sessionExists(this.#sessionId);
-        throw error;
-      }
-    }
-  }
-
-  discard(): void {
-    this.#texts = [];
-  }
-
-  /** A session without items is made as one that has metadata and no items. */
-  async #publishEmpty(how: 'create' | 'replace' | 'append'): Promise<void> {
-    if (how === 'create' && (await this.#backend.get(this.#sessionId)) !== undefined)
-      throw sessionExists(this.#sessionId);
-    if (how === 'replace') await this.#backend.history(this.#sessionId).write({ type: 'replace', texts: [] });
-    await this.#backend.setMetadata(this.#sessionId, {});
-  }
-}
-
-/** @throws SessionError for encrypted items; UserError when there is no such turn */
-function forkedTexts(
-  sessionId: string,
-  records: readonly { readonly text: string | undefined; readonly position: number }[],
-  untilTurn: number | undefined,
-): string[] {
-  const valid = records.flatMap((record) => {
-    const item = decodeRecord<object>(record);
-    return item === undefined ? [] : [{ item, text: record.text ?? '' }];
-  });
-  const items = valid.map(({ item }) => item);
-  if (items.some(isEnvelope))
-    throw new SessionError(
-      'The session holds encrypted items, which can be read under its own id alone; nothing was copied. Copy it with migrateSession() from one EncryptedSession to another.',
-      { sessionId },
-    );
-  if (untilTurn === undefined) return valid.map(({ text }) => text);
-  const turns = turnsOf(items);
-  const end = turns[untilTurn - 1];
-  if (end === undefined)
-    throw new UserError(`The session has ${turns.length} user messages; there is no turn ${untilTurn} to stop before.`);
-  const stays = wholePairs(items, end);
-  return valid.slice(0, end).flatMap(({ text }, index) => (stays[index] === true ? [text] : []));
 }
 
 /** A copy of plain JSON. @throws UserError that names the member, never its value */

@@ -103,4 +103,19 @@ export const copies: readonly StoreCase[] = [
       same(await second?.getItems(), [...turns(1), user('second')], 'items of the second');
     },
   },
+  {
+    id: 'N8',
+    title: 'a fork of a long history is whole, and knows calls that are answered far behind the cut',
+    async body(scene) {
+      const late = [call('late'), user('meanwhile')];
+      const head = turns(250);
+      const store = await scene.filled([...head, ...late, ...turns(250), output('late')]);
+      const copy = await store.fork(scene.id, `${scene.id}-copy`);
+      same(await copy.getItems(), [...head, ...late, ...turns(250), output('late')], 'items of the copy');
+      const before = await store.fork(scene.id, `${scene.id}-251`, { untilTurn: 251 });
+      same(await before.getItems(), head, 'items before the turn that follows the call');
+      const behind = await store.fork(scene.id, `${scene.id}-450`, { untilTurn: 450 });
+      same(await behind.getItems(), [...head, user('meanwhile'), ...turns(198)], 'items before a later turn');
+    },
+  },
 ];

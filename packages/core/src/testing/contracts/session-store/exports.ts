@@ -157,4 +157,32 @@ export const exports: readonly StoreCase[] = [
       same(await store.session(scene.id).getItems(), items, 'items');
     },
   },
+  {
+    id: 'X8',
+    title: 'an export is of one moment, whatever others do to the session meanwhile',
+    async body(scene) {
+      const items = turns(300);
+      const store = await scene.filled(items);
+      const session = store.session(scene.id);
+      const exportedWhile = async (change: () => Promise<unknown>): Promise<unknown[]> => {
+        const parsed: unknown[] = [];
+        for await (const line of store.export(scene.id)) {
+          if (parsed.length === 1) await change();
+          parsed.push(JSON.parse(line));
+        }
+        return parsed.slice(1, -1);
+      };
+      same(await exportedWhile(() => session.addItems([user('new')])), items, 'items while others append');
+      const changes: Record<string, () => Promise<unknown>> = {
+        'a pop': () => session.popItem(),
+        'a clear': () => session.clearSession(),
+      };
+      for (const [name, change] of Object.entries(changes)) {
+        const before = await session.getItems();
+        const end = await exportedWhile(change).catch((error: unknown) => error as { readonly code?: unknown });
+        if (Array.isArray(end)) same(end, before, `items of an export during ${name}`);
+        else same(end.code, 'session_version_conflict', `code of the error of an export during ${name}`);
+      }
+    },
+  },
 ];
