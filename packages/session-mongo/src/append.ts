@@ -5,10 +5,10 @@ import { ObjectId } from 'mongodb';
 import { checkSize } from './batches.ts';
 import type { Scope } from './history.ts';
 import { inLane } from './lane.ts';
-import { batchesOf, integer, PUT_ASIDE, versionOf } from './layout.ts';
+import { batchesOf, countOf, integer, PUT_ASIDE, versionOf } from './layout.ts';
 import type { MessageDocument } from './layout.ts';
 import { appliedVersion, versionAmong } from './operations.ts';
-import { isDuplicate } from './outcome.ts';
+import { afterCommit, commit, isDuplicate } from './outcome.ts';
 import { newestBatch, readState, readVersion } from './read.ts';
 import { reserve, reserveAt } from './reserve.ts';
 import type { Reservation } from './reserve.ts';
@@ -25,7 +25,7 @@ export async function append(
   checkSize(texts, scope.sessionId);
   if (texts.length === 0) return await appendNothing(scope, ifVersion, key);
   const lane = JSON.stringify([scope.messages.namespace, scope.sessionId]);
-  return await inLane(scope.client, lane, async () => {
+  return await inLane(scope.client, lane, scope.timeoutMs, async () => {
     if (ifVersion !== undefined) return await appendAt(scope, texts, ifVersion, key);
     const place = await reserve(scope, texts.length, upkeep === true);
     const known = key && versionAmong(place.before, key);
@@ -42,7 +42,7 @@ async function insert(
   key: HistoryOperationKey | undefined,
 ): Promise<{ version: string; before?: boolean }> {
   try {
-    await scope.commit(() => scope.messages.insertOne(batch));
+    await commit(scope, () => scope.messages.insertOne(batch));
   } catch (error) {
     const known = key && isDuplicate(error) ? await appliedVersion(scope, key, place.before) : undefined;
     if (known === undefined) throw error;
@@ -88,16 +88,36 @@ async function appendAt(
   if (place === undefined) throw versionConflict(scope.sessionId, ifVersion, await currentVersion(scope));
   const batch = batchOf(scope, texts, place, key);
   const inserted = await insert(scope, batch, place, key);
-  // Who had reserved before, and inserted meanwhile, stands before this batch: then the race is lost.
-  if (state.expired || inserted.before === true) return inserted.version;
-  const before = await newestBatch(scope, {
-    ...batchesOf(scope.sessionId, place.generation),
-    seq: { $lt: integer(place.last) },
-  });
-  const found = versionOf(place.generation, before);
-  if (found === ifVersion || (state.document === undefined && before === undefined)) return inserted.version;
-  await scope.commit(() => scope.messages.deleteOne({ _id: batch._id }));
+  if (inserted.before === true) return inserted.version;
+  const isFirst = state.expired || state.document === undefined;
+  const expected = isFirst ? versionOf(place.generation) : ifVersion;
+  const found = await afterCommit(() => versionBehind(scope, batch._id, place));
+  if (found === undefined || found === expected) return inserted.version;
+  await afterCommit(() => scope.messages.deleteOne({ _id: batch._id }));
   throw versionConflict(scope.sessionId, ifVersion, found);
+}
+
+/**
+ * What a batch stands behind: who had reserved before and inserted meanwhile stands between. `undefined`: the history was
+ * cleared or replaced after it.
+ *
+ * @throws SessionVersionConflictError when somebody replaces the history and nobody can say whether the batch was in it
+ */
+async function versionBehind(
+  scope: Scope,
+  _id: MessageDocument['_id'],
+  { generation, last }: Reservation,
+): Promise<string | undefined> {
+  const before = await newestBatch(scope, { ...batchesOf(scope.sessionId, generation), seq: { $lt: integer(last) } });
+  const state = await readState(scope);
+  if (state.generation === generation) return versionOf(generation, before);
+  const batch = await scope.messages.findOne({ _id }, { projection: { generation: 1 } });
+  if (batch === null || countOf(batch.generation) === PUT_ASIDE) return undefined;
+  const now = await readVersion(scope, state);
+  // As long as it is in the old history, whoever replaces that may take it along or put it behind the new one.
+  if (countOf(batch.generation) === generation)
+    throw versionConflict(scope.sessionId, versionOf(generation, before), now);
+  return now;
 }
 
 /** Nothing but the memory of an operation, if there is one. */
@@ -115,7 +135,7 @@ async function appendNothing(
     const memory = { ...batchOf(scope, [], { generation: PUT_ASIDE, last: 0, expiresAt: undefined }), _id: key.id };
     const operation = { digest: key.digest, version, at: new Date() };
     try {
-      await scope.commit(() => scope.messages.insertOne({ ...memory, operation }));
+      await commit(scope, () => scope.messages.insertOne({ ...memory, operation }));
     } catch (error) {
       if (!isDuplicate(error)) throw error;
       return (await appliedVersion(scope, key, state.document)) ?? version;

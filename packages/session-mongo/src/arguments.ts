@@ -14,6 +14,8 @@ export interface Config {
   readonly place: Place;
   readonly createIndexes: boolean;
   readonly ttlMs: number | undefined;
+  /** Of each call. */
+  readonly timeoutMs: number;
   readonly session: SessionOptions;
   /** Of the class, for messages. */
   readonly name: string;
@@ -26,6 +28,7 @@ export interface Place {
   readonly messages: string;
 }
 
+const TIMEOUT_MS = 30_000;
 /** A date this far ahead is still one. */
 const MAX_TTL_MS = 100 * 365 * 24 * 60 * 60 * 1000;
 
@@ -65,6 +68,7 @@ export function readOptions(options: MongoDBConnection & MongoDBSessionOptions, 
     place: { database, sessions: sessionsCollection, messages: messagesCollection },
     createIndexes: options.createIndexes ?? true,
     ttlMs: options.ttlMs ?? undefined,
+    timeoutMs: operationTimeoutMs ?? TIMEOUT_MS,
     session: { sessionSettings, operationTimeoutMs, corruptItems, onCorruptItem },
     name,
   };

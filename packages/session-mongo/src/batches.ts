@@ -21,7 +21,7 @@ export function checkSize(texts: readonly string[], sessionId: string): void {
 
 function tooLarge(bytes: number, index: number, sessionId: string): SessionItemError {
   return new SessionItemError(
-    `The batch has ${bytes} bytes; MongoDB holds at most ${MAX_DOCUMENT_BYTES} in a document, and a batch is one. Its largest item is ${index}. Nothing was stored.`,
+    `The batch has ${bytes} bytes; MongoDB holds at most ${MAX_DOCUMENT_BYTES} in a document, and a batch is one. Its largest item is ${index}. Nothing was stored. Shorten it, or keep it elsewhere and its address in the item.`,
     { sessionId, index, path: '', code: 'session_item_too_large' },
   );
 }

@@ -8,7 +8,7 @@ import { ensureConnected } from './connect.ts';
 import { ensureIndexes } from './indexes.ts';
 import { collectionsOf, operationKey } from './layout.ts';
 import type { Collections } from './layout.ts';
-import { mayHaveHappened } from './outcome.ts';
+import { isInDoubt } from './outcome.ts';
 import { pop } from './pop.ts';
 import { readHistory } from './read.ts';
 import { clear, replace } from './replace.ts';
@@ -17,24 +17,20 @@ import { clear, replace } from './replace.ts';
 export interface Scope extends Collections {
   readonly sessionId: string;
   readonly ttlMs: number | undefined;
-  /** Sends the command that makes a change count: where it fails, the change may have been made. */
-  commit<R>(send: () => Promise<R>): Promise<R>;
-  /** Whether that is so for this error. */
-  inDoubt(error: unknown): boolean;
+  /** For which callers wait. */
+  readonly timeoutMs: number;
 }
 
 /** The history of one session. Nothing is sent before the first call. */
 export class MongoDBHistory implements HistoryBackend {
   readonly #config: Config;
   readonly #scope: Scope;
-  /** Errors of commands that may have been carried out. */
-  readonly #inDoubt = new WeakSet<object>();
   /** Of the last look: a guess that every read confirms. */
   #generation = 0;
   readonly close: (() => Promise<void>) | undefined;
 
   constructor(sessionId: string, config: Config) {
-    const { connection, name, place, ttlMs } = config;
+    const { connection, name, place, ttlMs, timeoutMs } = config;
     const client: MongoClient =
       'client' in connection ? connection.client : makeClient(connection.url, connection.clientOptions, name);
     this.#config = config;
@@ -42,8 +38,7 @@ export class MongoDBHistory implements HistoryBackend {
       ...collectionsOf(client, place),
       sessionId,
       ttlMs,
-      commit: (send) => this.#commit(send),
-      inDoubt: (error) => this.outcomeUnknown(error),
+      timeoutMs,
     };
     this.close = 'client' in connection ? undefined : () => client.close();
   }
@@ -83,16 +78,6 @@ export class MongoDBHistory implements HistoryBackend {
   }
 
   outcomeUnknown(error: unknown): boolean {
-    return typeof error === 'object' && error !== null && this.#inDoubt.has(error);
-  }
-
-  async #commit<R>(send: () => Promise<R>): Promise<R> {
-    try {
-      return await send();
-    } catch (error) {
-      const repeats = this.#scope.client.options?.retryWrites ?? true;
-      if (mayHaveHappened(error, repeats)) this.#inDoubt.add(error as object);
-      throw error;
-    }
+    return isInDoubt(error);
   }
 }

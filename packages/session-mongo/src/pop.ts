@@ -3,6 +3,7 @@ import type { StoredRecord } from '@agents/core/session';
 import type { Scope } from './history.ts';
 import { batchesOf, countOf, entriesOf, integer, PUT_ASIDE, sameGeneration } from './layout.ts';
 import type { MessageDocument } from './layout.ts';
+import { afterCommit, commit } from './outcome.ts';
 import { readState } from './read.ts';
 
 /** Operations of emptied batches that are remembered: the last ones in any case, the others for a day. */
@@ -31,14 +32,14 @@ export async function pop(
 ): Promise<{ record: StoredRecord | undefined; generation: number }> {
   const { messages, sessionId } = scope;
   for (let generation = guess; ;) {
-    const claimed = await scope.commit(() =>
+    const claimed = await commit(scope, () =>
       messages.findOneAndUpdate({ ...batchesOf(sessionId, generation), message_data: { $ne: [] } }, shortened, {
         sort: { seq: -1 },
         returnDocument: 'before',
         projection: { seq: 1, operation: 1, message_data: { $slice: -2 } },
       }),
     );
-    const counts = claimed === null ? undefined : await scope.commit(() => confirm(scope, generation));
+    const counts = claimed === null ? undefined : await afterCommit(() => confirm(scope, generation));
     if (claimed !== null && counts === generation) {
       const rest = entriesOf(claimed.message_data);
       if (rest.length === 1) await removeEmpty(scope, generation, claimed);

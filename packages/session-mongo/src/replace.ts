@@ -16,11 +16,11 @@ import {
 } from './layout.ts';
 import type { MessageDocument, SessionDocument, StoredOperation } from './layout.ts';
 import { appliedVersion, REMEMBER_LAST } from './operations.ts';
-import { isDuplicate } from './outcome.ts';
+import { commit, isDuplicate, isInDoubt } from './outcome.ts';
 import { ignoringErrors } from './pop.ts';
 import { readState, readVersion, recordsOf } from './read.ts';
 import type { State } from './read.ts';
-import { beginAnew, reserve, unchanged } from './reserve.ts';
+import { beginAnew, newLife, reserve, unchanged } from './reserve.ts';
 
 /** Documents that are sent at once. */
 const CHUNK = 500;
@@ -122,13 +122,13 @@ async function publish(
   try {
     for (let at = 0; at < staged.length; at += CHUNK) await scope.messages.insertMany(staged.slice(at, at + CHUNK));
     const operation = key && { id: key.id, digest: key.digest, version };
-    if (await scope.commit(() => exchange(scope, state, fields, operation))) {
+    if (await commit(scope, () => exchange(scope, state, fields, operation))) {
       await ignoringErrors(retire(scope, state.generation, old));
       return version;
     }
   } catch (error) {
     // It may count already.
-    if (scope.inDoubt(error)) throw error;
+    if (isInDoubt(error)) throw error;
     await ignoringErrors(discard(scope, generation));
     throw error;
   }
@@ -191,11 +191,11 @@ async function discard({ messages, sessionId }: Scope, generation: number): Prom
 export async function clear(scope: Scope): Promise<number> {
   const { sessions, messages, sessionId, ttlMs } = scope;
   const now = new Date();
-  const cleared = await scope.commit(() =>
+  const cleared = await commit(scope, () =>
     sessions.findOneAndUpdate(
       { session_id: sessionId },
       {
-        $setOnInsert: { session_id: sessionId, created_at: now, _seq: integer(0) },
+        $setOnInsert: { session_id: sessionId, created_at: now, _seq: integer(0), ...newLife(now, ttlMs) },
         $set: { updated_at: now },
         // With a life: one that no other life of the session reaches.
         $inc: { _generation: integer(ttlMs === undefined ? 1 : unusedGeneration()) },

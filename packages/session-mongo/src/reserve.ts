@@ -89,8 +89,7 @@ export function firstDocument(sessionId: string, count: number, ttlMs: number | 
     updated_at: now,
     _seq: integer(count),
     _generation: integer(ttlMs === undefined ? 0 : unusedGeneration()),
-    ...lifeFrom(now, ttlMs),
-    ...firstLife(now, ttlMs),
+    ...newLife(now, ttlMs),
   };
 }
 
@@ -101,13 +100,22 @@ export function unchanged({ _generation, _seq }: SessionDocument): Filter<Sessio
 }
 
 /** A session whose life is over becomes one that was just made. False: somebody else was first. */
-export async function beginAnew({ sessions, sessionId }: Scope, { document, generation }: State): Promise<boolean> {
+export async function beginAnew(
+  { sessions, sessionId, ttlMs }: Pick<Scope, 'sessions' | 'sessionId' | 'ttlMs'>,
+  { document, generation }: State,
+): Promise<boolean> {
   if (document?.expires_at === undefined) return false;
+  const now = new Date();
+  const life = newLife(now, ttlMs);
   const { modifiedCount } = await sessions.updateOne(
     { session_id: sessionId, expires_at: document.expires_at, _generation: document._generation ?? null },
     {
-      $set: { created_at: new Date(), _generation: integer(unusedGeneration(generation)) },
-      $unset: { expires_at: '', _kept_until: '', metadata: '', _operations: '' },
+      $set: { created_at: now, _generation: integer(unusedGeneration(generation)), ...life },
+      $unset: {
+        ...(life.expires_at === undefined && { expires_at: '', _kept_until: '' }),
+        metadata: '',
+        _operations: '',
+      },
     },
   );
   return modifiedCount === 1;
@@ -135,6 +143,11 @@ function keptUntil(now: Date, ttlMs: number): Date {
 
 function firstLife(now: Date, ttlMs: number | undefined): { _kept_until?: Date } {
   return ttlMs === undefined ? {} : { _kept_until: keptUntil(now, ttlMs) };
+}
+
+/** Of a session that begins now. */
+export function newLife(now: Date, ttlMs: number | undefined): { expires_at?: Date; _kept_until?: Date } {
+  return { ...lifeFrom(now, ttlMs), ...firstLife(now, ttlMs) };
 }
 
 function lifeFrom(now: Date, ttlMs: number | undefined): { expires_at?: Date } {

@@ -5,8 +5,6 @@ import { readOptions } from './arguments.ts';
 import { MongoDBHistory } from './history.ts';
 import type { MongoDBConnection, MongoDBSessionOptions } from './options.ts';
 
-const TIMEOUT_MS = 30_000;
-
 /**
  * Documents of the Python SDK: a batch of items is one, so a server of its own is enough and nothing needs transactions.
  * Nothing is sent before the first call. A batch above 16 MB is a `SessionItemError`; errors of the driver pass unchanged.
@@ -24,7 +22,7 @@ export class MongoDBSession<T extends object = AgentInputItem> extends StoredSes
     super(sessionId, (id) => new MongoDBHistory(id, config), {
       name: 'MongoDBSession',
       options: config.session,
-      timeoutMs: TIMEOUT_MS,
+      timeoutMs: config.timeoutMs,
     });
   }
 }

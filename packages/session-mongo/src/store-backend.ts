@@ -18,7 +18,7 @@ import { batchesOf, collectionsOf, countOf, integer, sameGeneration } from './la
 import type { Collections, SessionDocument } from './layout.ts';
 import { isDuplicate } from './outcome.ts';
 import { stateOf } from './read.ts';
-import { firstDocument } from './reserve.ts';
+import { beginAnew, firstDocument } from './reserve.ts';
 import { MongoDBSession } from './session.ts';
 
 type Listed = WithId<SessionDocument>;
@@ -105,7 +105,12 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
     await ensureConnected(this.#client);
     await ensureIndexes(this.#collections, this.#config);
     for (;;) {
-      const current = await sessions.findOne({ session_id: sessionId }, { projection: { metadata: 1 } });
+      const current = await sessions.findOne({ session_id: sessionId }, { projection: { _operations: 0 } });
+      const state = stateOf(current ?? undefined);
+      if (state.expired) {
+        await beginAnew({ sessions, sessionId, ttlMs: this.#config.ttlMs }, state);
+        continue;
+      }
       const merged = mergeMetadata(parsed(current?.metadata), patch);
       const text = merged === undefined ? undefined : JSON.stringify(merged);
       if (current === null) {
@@ -135,7 +140,7 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
       [sessions, ['session_id'], true],
       [messages, ['session_id', 'generation', 'seq'], false],
     ] as const) {
-      const indexes = await collection.indexes().catch(() => []);
+      const indexes = await collection.indexes().catch(noneYet);
       const found = indexes.find(({ key }) => Object.keys(key).join() === keys.join());
       if (found === undefined || (unique && found['unique'] !== true))
         advice.push(
@@ -179,6 +184,12 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
     for (const { session_id } of documents) if (!counts.has(session_id)) counts.set(session_id, 0);
     return counts;
   }
+}
+
+/** Of a collection that does not exist there are no indexes. */
+function noneYet(error: unknown): [] {
+  if ((error as { code?: unknown } | null)?.code === 26) return [];
+  throw error;
 }
 
 /** Old documents hold one text. */

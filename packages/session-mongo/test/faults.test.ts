@@ -2,7 +2,7 @@ import { configureLogging } from '@agents/core';
 import { SessionClosedError, SessionOutcomeUnknownError } from '@agents/core/session';
 import { MongoServer } from '@agents/mongo-server';
 import { freePort } from '@agents/testkit';
-import { MongoClient, MongoServerError } from 'mongodb';
+import { MongoClient, MongoError, MongoServerError } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
 import { MongoDBSession } from '../src/index.ts';
@@ -57,6 +57,23 @@ describe('on a server of its own', () => {
     rig.proxy.silence(false);
     rig.proxy.cutAll();
     await expect.poll(() => session.ping(), { timeout: 30_000 }).toBe(true);
+  });
+
+  it('an append that gets no answer holds up nobody else [SESS-156, 241]', async () => {
+    const id = freshName();
+    const open = (): MongoDBSession<object> =>
+      new MongoDBSession<object>(id, { client: rig.client, operationTimeoutMs: 500 });
+    const session = open();
+    await session.addItems([user('1')]);
+    rig.proxy.stopNext(() => undefined, { matching: commandOn('insert', 'agent_messages') });
+    const [first, second] = await Promise.allSettled([session.addItems([user('2')]), open().addItems([user('3')])]);
+    expect(first).toMatchObject({ status: 'rejected', reason: { code: 'session_outcome_unknown' } });
+    // It waited in vain, as long as the first one.
+    expect(second.status).toBe('rejected');
+    await session.addItems([user('4')]);
+    await open().addItems([user('5')]);
+    expect((await session.getItems()).slice(-2)).toEqual([user('4'), user('5')]);
+    rig.proxy.cutAll();
   });
 
   it('an append that could reserve no numbers wrote nothing, and is told so [SESS-151]', async () => {
@@ -149,6 +166,33 @@ describe('errors of the driver', () => {
     await server.stop();
   });
 
+  it('after a change was made leave its outcome unknown, whatever they are [SESS-151, 245]', async () => {
+    const client = new MongoClient(mongoUrl());
+    const failing = (name: string, collection: string): MongoDBSession<object> =>
+      new MongoDBSession<object>('s', {
+        client: hooked(client, (command, on) => {
+          if (command === name && on === collection) throw new Error('no longer allowed');
+        }),
+        database,
+      });
+    const database = freshName();
+    const session = new MongoDBSession<object>('s', { client, database });
+    await session.addItems([user('1'), user('2')]);
+    const taken: unknown = await failing('updateOne', 'agent_sessions')
+      .popItem()
+      .catch((thrown: unknown) => thrown);
+    expect(taken).toBeInstanceOf(SessionOutcomeUnknownError);
+    expect((taken as Error).cause).toMatchObject({ message: 'no longer allowed' });
+    expect(await session.getItems()).toEqual([user('1')]);
+    const { version } = await session.readHistory();
+    const appended: unknown = await failing('findOne', 'agent_messages')
+      .appendIfVersion(version, [user('3')])
+      .catch((thrown: unknown) => thrown);
+    expect(appended).toBeInstanceOf(SessionOutcomeUnknownError);
+    expect(await session.getItems()).toEqual([user('1'), user('3')]);
+    await client.close();
+  });
+
   it.each([
     ['refused by the server', { code: 13 }, false],
     ['written, and not on enough members', { name: 'MongoWriteConcernError', code: 64 }, true],
@@ -157,14 +201,24 @@ describe('errors of the driver', () => {
     ['interrupted because the server steps down', { code: 11_602 }, true],
     ['out of the time that it had', { name: 'MongoOperationTimeoutError' }, true],
     ['under way when the client was closed', { name: 'MongoClientClosedError' }, true],
+    ['interrupted by an operator', { code: 11_601 }, true],
+    ['lost between a router and the server behind it', { code: 9001 }, true],
     ['refused by somebody who is no primary', { code: 10_107 }, false],
+    ['refused at a second try, the first of which nobody knows', { labels: ['RetryableWriteError'] }, true],
+    [
+      'refused at a second try, and not made by the first',
+      { labels: ['RetryableWriteError', 'NoWritesPerformed'] },
+      false,
+    ],
     ['without a server for its repetition', { name: 'MongoServerSelectionError' }, true],
   ])('tell whether an append may have been stored: %s [SESS-151, 250]', async (_name, members, isUnknown) => {
     const client = new MongoClient(mongoUrl());
     const failing = hooked(client, (command) => {
       if (command !== 'insertOne') return;
-      const error = new Error('from the server');
-      for (const [key, value] of Object.entries(members)) Object.defineProperty(error, key, { value });
+      const { labels = [], ...rest } = members as { labels?: string[] };
+      const error = new MongoError('from the server');
+      for (const label of labels) error.addErrorLabel(label);
+      for (const [key, value] of Object.entries(rest)) Object.defineProperty(error, key, { value });
       throw error;
     });
     const session = new MongoDBSession<object>('s', { client: failing, database: freshName() });

@@ -132,6 +132,53 @@ describe('an append', () => {
     }
   });
 
+  it('by version that a replacement or a clear took along was made, before it [SESS-037, 247]', async () => {
+    for (const change of [() => other().replaceHistory(users(1, 9)), () => other().clearSession()]) {
+      await other().replaceHistory(users(1));
+      const { version } = await other().readHistory();
+      const session = interrupted('findOne', 'agent_messages', change);
+      expect(await session.appendIfVersion(version, users(1, 2))).toMatch(/:2:1$|:\d+:1$/);
+      expect(await contents(other())).not.toContain('2');
+    }
+  });
+
+  it.each([
+    ['was put behind it is lost', undefined, 'session_version_conflict'],
+    ['nobody knows of has an unknown outcome', 'deleteMany', 'session_outcome_unknown'],
+  ])(
+    'by version that came while the history was replaced: one that %s [SESS-037, 151, 247]',
+    async (_name, failing, code) => {
+      await other().addItems(users(1));
+      const { version } = await other().readHistory();
+      let go: () => void = () => {};
+      const held = new Promise<void>((resolve) => (go = resolve));
+      let replaced: Promise<unknown> | undefined;
+      const startReplacement = (): Promise<void> =>
+        new Promise((resolve) => {
+          const replacing = hooked(client, async (name, on) => {
+            if (on === 'agent_messages' && name === failing) throw new Error('no');
+            if (on !== 'agent_messages' || name !== 'insertMany') return;
+            // It has read the history.
+            resolve();
+            await held;
+          });
+          replaced = new MongoDBSession<object>('s', { client: replacing, database }).replaceHistory(users(1, 9));
+        });
+      const session = new MongoDBSession<object>('s', {
+        client: hooked(client, async (name, on) => {
+          if (on !== 'agent_messages') return;
+          if (name === 'insertOne') await startReplacement();
+          if (name !== 'findOne') return;
+          go();
+          await replaced;
+        }),
+        database,
+      });
+      await expect(session.appendIfVersion(version, users(1, 2))).rejects.toMatchObject({ code });
+      expect(await contents(other())).toEqual(['9']);
+    },
+  );
+
   it('of an operation that another applied meanwhile is that one [SESS-034]', async () => {
     const operation = { operationId: 'op', transaction: { type: 'append_items', items: users(2) } } as const;
     const session = interrupted('insertOne', 'agent_messages', () => other().applyHistoryTransaction(operation));

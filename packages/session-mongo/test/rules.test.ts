@@ -211,7 +211,7 @@ describe('large batches', () => {
       ]);
       await expect(failed).rejects.toThrow(SessionItemError);
       await expect(failed).rejects.toMatchObject({ code: 'session_item_too_large', index: 1 });
-      await expect(failed).rejects.toThrow(/has 17\d{6} bytes; MongoDB holds at most 16777216/);
+      await expect(failed).rejects.toThrow(/has 17\d{6} bytes; MongoDB holds at most 16777216.*Shorten it/);
       await expect(session.replaceHistory([user('x'.repeat(17_000_000))])).rejects.toMatchObject({
         code: 'session_item_too_large',
         index: 0,
@@ -496,6 +496,20 @@ describe('lives', () => {
     await expire();
     await session.replaceHistory(users(1, 6));
     expect(await session.getItems()).toEqual(users(1, 6));
+  });
+
+  it('have sessions that were made by a clear or by metadata too [SESS-253]', async () => {
+    await open('s', { ttlMs: 1_000_000 }).clearSession();
+    await using store = new MongoDBSessionStore({ client, database, ttlMs: 1_000_000 });
+    await store.setMetadata('with-metadata', { a: 1 });
+    for (const { expires_at } of await documents.sessions.find().toArray())
+      expect(expires_at!.getTime()).toBeGreaterThan(Date.now() + 900_000);
+    await client.db(database).collection('agent_sessions').dropIndex('expires_at_1');
+    await documents.sessions.updateMany({}, { $set: { expires_at: new Date(Date.now() - 1) } });
+    expect(await store.get('with-metadata')).toBeUndefined();
+    await store.setMetadata('with-metadata', { b: 2 });
+    expect(await store.get('with-metadata')).toMatchObject({ metadata: { b: 2 } });
+    expect((await store.get('with-metadata'))?.metadata).not.toHaveProperty('a');
   });
 
   it.each([2 ** 63, 0, -1, 1.5, '5', Number.NaN])('of %s are refused [SESS#45]', (ttlMs) => {

@@ -4,7 +4,7 @@ import { MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { MongoDBSession, MongoDBSessionStore } from '../src/index.ts';
-import { freshName, mongoUrl, raw } from './mongo.ts';
+import { freshName, hooked, mongoUrl, raw } from './mongo.ts';
 
 let client: MongoClient;
 beforeAll(() => {
@@ -93,6 +93,14 @@ it('says which indexes are missing', async () => {
   ]);
   await new MongoDBSession('s', { client, database }).addItems([user('2')]);
   expect(await store.check()).toEqual([]);
+});
+
+it('does not take what it may not see for something that is missing', async () => {
+  const failing = hooked(client, (command) => {
+    if (command === 'indexes') throw new Error('not allowed');
+  });
+  await using store = new MongoDBSessionStore({ client: failing, database: freshName() });
+  await expect(store.check()).rejects.toThrow('not allowed');
 });
 
 it('tells how long a session with a life lives, and does not list it afterwards', async () => {
