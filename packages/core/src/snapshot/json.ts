@@ -166,7 +166,9 @@ function tooLarge(how: string): UserError {
 }
 
 function tooDeep(): UserError {
-  return tooLarge(`is nested more than ${maxDepth} levels deep`);
+  return tooLarge(
+    `is nested more than ${maxDepth} levels deep. Flatten what is nested in the context, the items or the outputs`,
+  );
 }
 
 export function overLimit(maxBytes: number): UserError {

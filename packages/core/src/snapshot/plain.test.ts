@@ -40,6 +40,20 @@ describe('the value of a tool as plain JSON', () => {
     ['a cycle', cycle, { a: 1, self: ['[object Object]'] }],
     ['one object twice', [shared, shared], [shared, shared]],
     [
+      'a proxy that throws whatever is asked',
+      [
+        new Proxy(
+          {},
+          new Proxy({} as ProxyHandler<object>, {
+            get: () => (): never => {
+              throw new Error('x');
+            },
+          }),
+        ),
+      ],
+      ['[object Object]'],
+    ],
+    [
       'toJSON that throws',
       {
         v: {

@@ -37,13 +37,13 @@ function convert(value: unknown, parents: object[], isData: IsData): JsonValue |
 }
 
 function convertObject(value: object, parents: object[], isData: IsData): JsonValue | undefined {
-  // Also a Buffer, which would make a list of numbers of itself.
-  if (value instanceof Uint8Array) return `[byte array (${value.byteLength} bytes)]`;
   if (parents.includes(value)) return text(value);
   // A state that is nested deeper than 200 levels could never be read again.
   if (parents.length >= maxNesting) return jsonText(value);
   parents.push(value);
   try {
+    // Also a Buffer, which would make a list of numbers of itself.
+    if (value instanceof Uint8Array) return `[byte array (${value.byteLength} bytes)]`;
     const { toJSON } = value as { toJSON?: unknown };
     if (typeof toJSON === 'function') return convert(toJSON.call(value, ''), parents, isData);
     if (Array.isArray(value)) return value.map((member: unknown) => convert(member, parents, isData) ?? null);

@@ -98,9 +98,10 @@ function writeNested(
   const nested = pausedRunOf(record, call)?.record;
   if (nested === undefined || nested === record) return agentRunState;
   if (depth > maxNesting)
-    throw new UserError(`The run state is nested more than ${maxNesting} runs of agent tools deep.`, {
-      code: 'json_too_large',
-    });
+    throw new UserError(
+      `The run state is nested more than ${maxNesting} runs of agent tools deep. Hand off instead of asking an agent tool where agents call each other.`,
+      { code: 'json_too_large' },
+    );
   try {
     return writeRecord(nested, options, depth);
   } catch (error) {
