@@ -8,21 +8,21 @@ import type { Config } from './options.ts';
 /** What a server answers to our scripts: texts as bytes, lists of them. */
 export type Reply = Buffer | null | readonly Reply[];
 
-/** The connection broke, or time ran out, after a command may have reached the server. `cause` is the driver's error. */
+/** A command may have been carried out, and nobody knows: its answer is lost. `cause` is the driver's error, if there was one. */
 export class AnswerLost extends Error {
   override readonly name = 'AnswerLost';
 
-  constructor(cause: unknown) {
+  constructor(cause?: unknown) {
     super('The connection was lost before the answer came.', { cause });
   }
 }
 
-/** Knows whether it was ever written to a connection: what was not has certainly done nothing. */
+/** Counts how often it was written to a connection: clients send again what was not answered. */
 class TrackedCommand extends Command {
-  written = false;
+  sent = 0;
 
   override toWritable(socket: object): string | Buffer {
-    this.written = true;
+    this.sent++;
     return super.toWritable(socket);
   }
 }
@@ -136,14 +136,27 @@ export function isAnswer(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError';
 }
 
-/** A command that changes something. @throws AnswerLost when it may have been carried out */
-async function change(client: Redis | Cluster, name: string, args: readonly (string | Buffer)[]): Promise<Reply> {
+/** What a server says to a change. */
+export interface Answer {
+  readonly reply: Reply;
+  /** An earlier answer may be lost: "not done" says nothing then of the first time. */
+  readonly sentAgain: boolean;
+}
+
+/** @throws AnswerLost when it may have been carried out; the driver's error when it was not */
+async function send(
+  client: Redis | Cluster,
+  name: string,
+  args: readonly (string | Buffer)[],
+): Promise<{ reply: Reply | Error; sentAgain: boolean }> {
   const { keyPrefix } = client.options;
   const command = new TrackedCommand(name, [...args], { replyEncoding: null, ...(keyPrefix ? { keyPrefix } : {}) });
   try {
-    return (await client.sendCommand(command)) as Reply;
+    const reply = (await client.sendCommand(command)) as Reply;
+    return { reply, sentAgain: command.sent > 1 };
   } catch (error) {
-    if (!command.written || isAnswer(error)) throw error;
+    if (isAnswer(error)) return { reply: error, sentAgain: command.sent > 1 };
+    if (command.sent === 0) throw error;
     throw new AnswerLost(error);
   }
 }
@@ -157,14 +170,25 @@ export class Script {
     this.#sha = createHash('sha1').update(text).digest('hex');
   }
 
-  /** By its digest; servers that do not have it yet get its text. */
-  async run(client: Redis | Cluster, keys: readonly string[], args: readonly (string | Buffer)[]): Promise<Reply> {
+  /**
+   * By its digest; servers that do not have it yet get its text.
+   *
+   * @throws AnswerLost when it may have been carried out; the error of the server or the driver when it was not
+   */
+  async run(client: Redis | Cluster, keys: readonly string[], args: readonly (string | Buffer)[]): Promise<Answer> {
     const rest = [String(keys.length), ...keys, ...args];
-    try {
-      return await change(client, 'evalsha', [this.#sha, ...rest]);
-    } catch (error) {
-      if (!isAnswer(error) || !error.message.startsWith('NOSCRIPT')) throw error;
-      return await change(client, 'eval', [this.#text, ...rest]);
+    let { reply, sentAgain } = await send(client, 'evalsha', [this.#sha, ...rest]);
+    if (reply instanceof Error && reply.message.startsWith('NOSCRIPT')) {
+      // A server that was restarted meanwhile has forgotten the script, not what it did.
+      const wasSentAgain = sentAgain;
+      try {
+        ({ reply, sentAgain } = await send(client, 'eval', [this.#text, ...rest]));
+      } catch (error) {
+        throw wasSentAgain ? new AnswerLost(error) : error;
+      }
+      sentAgain ||= wasSentAgain;
     }
+    if (!(reply instanceof Error)) return { reply, sentAgain };
+    throw sentAgain ? new AnswerLost(reply) : reply;
   }
 }

@@ -25,9 +25,13 @@ export interface RedisHistorySetup {
   readonly written?: ((sessionId: string) => Promise<void>) | undefined;
 }
 
-/** Which elements at the end a change removes, and which of these are put back: corrupt ones in between. */
-interface Suffix {
+/** The history that a change was made for, of one moment. */
+interface Seen {
+  /** `undefined`: any will do. */
+  readonly version: string | undefined;
+  /** The elements at the end that it removes. */
   readonly expected: readonly Buffer[];
+  /** Which of these are put back: corrupt ones in between. */
   readonly kept: readonly Buffer[];
 }
 
@@ -44,25 +48,25 @@ export class RedisHistory implements HistoryBackend {
   }
 
   async read(count: number | undefined): Promise<StoredHistory> {
-    const { records, version } = await this.#tail(count);
-    return { records: count === 0 ? [] : records, version };
+    return await this.#tail(count);
   }
 
   async write(change: HistoryWrite): Promise<string> {
     for (;;) {
       const version = await this.#write(change);
-      // `undefined`: somebody else changed the end between our look at it and our change.
+      // `undefined`: somebody else changed the history between our look at it and our change.
       if (version !== undefined) return version;
     }
   }
 
-  /** Looks at the newest record, then removes it if it still is the newest: sent twice, it removes one. */
+  /** Looks at the newest record, then removes it if nothing was changed since: sent twice, it removes one. */
   async pop(): Promise<StoredRecord | undefined> {
     const { connection, changes, keys } = this.#setup;
     for (;;) {
-      const record = (await this.#tail(1)).records[0];
+      const { records, version } = await this.#tail(1);
+      const record = records[0];
       if (record === undefined) return undefined;
-      const request = { operationId: newOperationId(), sessionId: this.#sessionId, expected: record.raw };
+      const request = { operationId: newOperationId(), sessionId: this.#sessionId, expected: record.raw, version };
       const outcome = await connection.use((client) => changes.pop(client, keys, request));
       if (outcome.what === 'type') throw wrongType(outcome, this.#sessionId);
       if (outcome.what !== 'changed') return record;
@@ -70,9 +74,32 @@ export class RedisHistory implements HistoryBackend {
   }
 
   async clear(): Promise<void> {
+    await this.remove();
+  }
+
+  /**
+   * Looks first, then removes what it saw: sent twice, or late, it does not remove what others wrote since.
+   *
+   * @param idleSince milliseconds since 1970: only what was not updated since then
+   * @returns how many items are gone; `undefined`: the session was not there, or was updated since
+   */
+  async remove(idleSince?: number): Promise<number | undefined> {
     const { connection, changes, keys } = this.#setup;
-    const outcome = await connection.use((client) => changes.clear(client, keys));
-    if (outcome.what === 'type') throw wrongType(outcome, this.#sessionId);
+    for (;;) {
+      const { version, length, exists } = await this.#tail(0);
+      const outcome = await connection.use((client) => changes.clear(client, keys, { version, idleSince }));
+      switch (outcome.what) {
+        case 'removed':
+          return outcome.items;
+        case 'gone':
+          // The first time that it was sent, it did it.
+          return outcome.sentAgain && exists ? length : undefined;
+        case 'kept':
+          return undefined;
+        case 'type':
+          throw wrongType(outcome, this.#sessionId);
+      }
+    }
   }
 
   async ping(): Promise<void> {
@@ -85,16 +112,8 @@ export class RedisHistory implements HistoryBackend {
 
   async #write(change: HistoryWrite): Promise<string | undefined> {
     const { operation, ifVersion } = change;
-    let suffix: Suffix | undefined;
-    if (change.type === 'replace_suffix' && change.expected.length > 0) {
-      const found = await this.#findSuffix(change.expected);
-      if ('operations' in found) {
-        const known = operation && findOperation(found.operations, operation.id);
-        if (known === undefined) throw suffixMismatch();
-        return versionOfKnown(known, operation?.digest);
-      }
-      suffix = found;
-    }
+    const found = await this.#look(change);
+    if ('known' in found) return versionOfKnown(found.known, operation?.digest);
     const { connection, changes, keys, ttlMs, written } = this.#setup;
     const request: WriteRequest = {
       // Every change has an id: clients send again what was not answered.
@@ -102,31 +121,50 @@ export class RedisHistory implements HistoryBackend {
       digest: shortDigest(operation?.digest),
       sessionId: this.#sessionId,
       ttlMs: change.upkeep === true ? 'keep' : ttlMs,
-      ifVersion,
-      mode: change.type === 'replace' ? 'replace' : suffix ? 'suffix' : 'append',
-      expected: suffix?.expected ?? [],
-      push: [...(suffix?.kept ?? []), ...change.texts],
+      version: ifVersion ?? found.version,
+      mode: change.type === 'replace' ? 'replace' : found.expected.length > 0 ? 'suffix' : 'append',
+      expected: found.expected,
+      push: [...found.kept, ...change.texts],
     };
     const outcome = await connection.use((client) => changes.write(client, keys, request));
-    if (outcome.what === 'done') {
-      if (change.upkeep !== true) await written?.(this.#sessionId);
-      return outcome.version;
+    switch (outcome.what) {
+      case 'done':
+        if (change.upkeep !== true) await written?.(this.#sessionId);
+        return outcome.version;
+      case 'known':
+        return versionOfKnown(outcome, operation?.digest);
+      case 'type':
+        throw wrongType(outcome, this.#sessionId);
+      case 'changed':
+        if (ifVersion !== undefined) throw versionConflict(this.#sessionId, ifVersion, outcome.version);
     }
-    if (outcome.what === 'known') return versionOfKnown(outcome, operation?.digest);
-    if (outcome.what === 'conflict') throw versionConflict(this.#sessionId, ifVersion ?? '', outcome.version);
-    if (outcome.what === 'type') throw wrongType(outcome, this.#sessionId);
     return undefined;
   }
 
+  /** What a change has to know of the history before it removes something of it. */
+  async #look(change: HistoryWrite): Promise<Seen | { readonly known: KnownOperation }> {
+    const nothing: Seen = { version: undefined, expected: [], kept: [] };
+    if (change.type === 'append') return nothing;
+    if (change.type === 'replace')
+      return change.ifVersion === undefined ? { ...nothing, version: (await this.#tail(0)).version } : nothing;
+    if (change.expected.length === 0) return nothing;
+    const found = await this.#findSuffix(change.expected);
+    if (!('operations' in found)) return found;
+    const known = change.operation && findOperation(found.operations, change.operation.id);
+    if (known === undefined) throw suffixMismatch();
+    return { known };
+  }
+
   /** Corrupt records do not count; with too few others the window grows. What the session remembers, when the end is another. */
-  async #findSuffix(expected: readonly string[]): Promise<Suffix | { operations: string }> {
+  async #findSuffix(expected: readonly string[]): Promise<Seen | { operations: string }> {
     for (let count = expected.length; ; count = Math.max(2 * count, 16)) {
-      const { records, operations } = await this.#tail(count, { operations: true });
+      const { records, operations, version } = await this.#tail(count, { operations: true });
       const matched = matchSuffix(records, expected);
       if (matched?.length === expected.length) {
         const tail = records.slice(matched[0]);
         const removed = new Set(matched.map((index) => records[index]));
         return {
+          version,
           expected: tail.map(({ raw }) => raw),
           kept: tail.filter((record) => !removed.has(record)).map(({ raw }) => raw),
         };

@@ -24,9 +24,13 @@ export class RawRecord implements StoredRecord {
 
 /** The newest records and what belongs to them, of one moment. */
 export interface Tail {
-  /** Oldest first; at least the newest one. */
+  /** Oldest first. */
   readonly records: readonly RawRecord[];
   readonly version: string;
+  /** Of the whole history. */
+  readonly length: number;
+  /** Whether there is a session, be it one of no items. */
+  readonly exists: boolean;
   /** The field `_ops`, when it was asked for. */
   readonly operations: string;
 }
@@ -38,7 +42,8 @@ export async function readTail(
   count: number | undefined,
   { operations = false }: { operations?: boolean } = {},
 ): Promise<Tail> {
-  const fields = operations ? ['_ver', '_ops'] : ['_ver'];
+  const fields = operations ? ['_ver', 'session_id', '_ops'] : ['_ver', 'session_id'];
+  // The version needs the newest one.
   const first = count === undefined ? 0 : -Math.max(count, 1);
   const answers = await sentAgain(() =>
     client
@@ -48,11 +53,18 @@ export async function readTail(
       .lrangeBuffer(keys.messages, first, -1)
       .exec(),
   );
-  const [[ver, ops], length, elements] = answersOf(answers) as [[string | null, string?], number | string, Buffer[]];
-  const from = Number(length) - elements.length;
+  const [[ver, id, ops], size, elements] = answersOf(answers) as [
+    [string | null, string | null, string?],
+    number | string,
+    Buffer[],
+  ];
+  const length = Number(size);
+  const from = length - elements.length;
   return {
-    records: elements.map((raw, index) => new RawRecord(raw, from + index)),
-    version: versionOf(ver, Number(length), elements.at(-1)),
+    records: count === 0 ? [] : elements.map((raw, index) => new RawRecord(raw, from + index)),
+    version: versionOf(ver, length, elements.at(-1)),
+    length,
+    exists: id !== null || length > 0,
     operations: ops ?? '',
   };
 }

@@ -15,6 +15,20 @@ local function wrong_type()
 end
 `;
 
+const VERSIONS = `
+local function count_now()
+  local count = redis.call('HGET', session, '_ver') or '0'
+  if string.find(count, '^%d+$') and string.len(count) <= 16 then return count end
+  return '0'
+end
+
+local function version_of(count)
+  local last = redis.call('LINDEX', messages, -1)
+  local length = string.format('%.0f', redis.call('LLEN', messages))
+  return count .. ':' .. length .. ':' .. (last and redis.sha1hex(last) or '')
+end
+`;
+
 const OPERATIONS = `
 local ops = redis.call('HGET', session, '_ops') or ''
 if string.sub(ops, 1, 2) ~= '[[' then ops = '' end
@@ -36,18 +50,6 @@ local function next_count(count)
   return count
 end
 
-local function count_now()
-  local count = redis.call('HGET', session, '_ver') or '0'
-  if string.find(count, '^%d+$') and string.len(count) <= 16 then return count end
-  return '0'
-end
-
-local function version_of(count)
-  local last = redis.call('LINDEX', messages, -1)
-  local length = string.format('%.0f', redis.call('LLEN', messages))
-  return count .. ':' .. length .. ':' .. (last and redis.sha1hex(last) or '')
-end
-
 local function remember(digest, version)
   local entry = ARGV[1] .. '"' .. digest .. '","' .. version .. '"]'
   if ops == '' then ops = '[' .. entry .. ']' else ops = string.sub(ops, 1, -2) .. ',' .. entry .. ']' end
@@ -62,27 +64,27 @@ end
 `;
 
 /**
- * ARGV: 2 digest, 3 session id, 4 ttl in ms, or empty, or `keep` (the times stay as they are), 5 version that it must have or empty, 6 `append`, `suffix` or
+ * ARGV: 2 digest, 3 session id, 4 ttl in ms, or empty, or `keep` (the times stay as they are), 5 version that it must have, or empty, 6 `append`, `suffix` or
  * `replace`, 7 how many elements at the end must be as the next arguments say, these, then what to push.
  * `suffix` removes these.
  */
 export const writeScript: Script = new Script(`${PRELUDE}
 local wrong = wrong_type()
 if wrong then return wrong end
-${OPERATIONS}
+${VERSIONS}${OPERATIONS}
 local done = known()
 if done then return done end
 local count = count_now()
 if ARGV[5] ~= '' then
   local actual = version_of(count)
-  if actual ~= ARGV[5] then return {'conflict', actual} end
+  if actual ~= ARGV[5] then return {'changed', actual} end
 end
 local mode, expected, upkeep = ARGV[6], tonumber(ARGV[7]), ARGV[4] == 'keep'
 local first = 8 + expected
 if expected > 0 then
   local tail = redis.call('LRANGE', messages, -expected, -1)
   for index = 1, expected do
-    if tail[index] ~= ARGV[7 + index] then return {'changed'} end
+    if tail[index] ~= ARGV[7 + index] then return {'changed', version_of(count)} end
   end
 end
 local expiry = redis.call('PTTL', messages)
@@ -107,18 +109,20 @@ end
 return {'done', version}
 `);
 
-/** ARGV: 2 session id, 3 the newest element. */
+/** ARGV: 2 session id, 3 version that it must have, 4 the newest element. */
 export const popScript: Script = new Script(`${PRELUDE}
 local wrong = wrong_type()
 if wrong then return wrong end
-${OPERATIONS}
+${VERSIONS}${OPERATIONS}
 local done = known()
 if done then return done end
-if redis.call('LINDEX', messages, -1) ~= ARGV[3] then return {'changed'} end
+local count = count_now()
+local actual = version_of(count)
+if actual ~= ARGV[3] or redis.call('LINDEX', messages, -1) ~= ARGV[4] then return {'changed', actual} end
 local expiry = redis.call('PTTL', messages)
 local fresh = redis.call('EXISTS', session) == 0
 redis.call('RPOP', messages)
-next_count(count_now())
+next_count(count)
 remember('', '')
 if fresh then
   redis.call('HSET', session, 'session_id', ARGV[2], 'created_at', time[1], 'updated_at', time[1])
@@ -127,18 +131,24 @@ end
 return {'done'}
 `);
 
-/** ARGV: 1 milliseconds since 1970 before which it must have been updated, or empty. */
+/** ARGV: 1 version that it must have, 2 milliseconds since 1970 before which it must have been updated, or empty. */
 export const clearScript: Script = new Script(`${PRELUDE}
 local wrong = wrong_type()
 if wrong then return wrong end
-if ARGV[1] ~= '' then
-  local updated = tonumber(redis.call('HGET', session, 'updated_at') or '')
-  if not updated or updated * 1000 >= tonumber(ARGV[1]) then return {'kept'} end
+${VERSIONS}
+if redis.call('EXISTS', session, messages) == 0 then
+  redis.call('DEL', counter)
+  return {'gone'}
 end
-local items = redis.call('LLEN', messages)
-local existed = redis.call('DEL', session, messages) > 0
-redis.call('DEL', counter)
-return {'removed', existed and '1' or '0', string.format('%.0f', items)}
+if ARGV[2] ~= '' then
+  local updated = tonumber(redis.call('HGET', session, 'updated_at') or '')
+  if not updated or updated * 1000 >= tonumber(ARGV[2]) then return {'kept'} end
+end
+local actual = version_of(count_now())
+if actual ~= ARGV[1] then return {'changed', actual} end
+local items = string.format('%.0f', redis.call('LLEN', messages))
+redis.call('DEL', session, messages, counter)
+return {'removed', items}
 `);
 
 /** ARGV: 1 `_meta` as it must be, or empty, 2 as it is to be, or empty, 3 session id, 4 ttl in ms of a new session, or empty. */

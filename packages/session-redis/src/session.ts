@@ -20,8 +20,8 @@ export interface StoreParts {
 }
 
 /**
- * Keys of the Python SDK. Each change is one script that may be sent twice, so a client that sends again what was not
- * answered does no harm. Nothing is sent before the first call. Errors that the server or ioredis gives pass unchanged,
+ * Keys of the Python SDK. Each change is one script that may be sent twice, or late, so a client that sends again what was
+ * not answered does no harm. Nothing is sent before the first call. Errors that the server or ioredis gives pass unchanged,
  * but for a change whose answer was lost: `SessionOutcomeUnknownError`.
  *
  * @throws UserError `session_id_invalid`, and for options of a wrong kind

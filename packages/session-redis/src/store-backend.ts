@@ -70,14 +70,11 @@ export class RedisStore implements SessionStoreBackend<RedisSession> {
 
   async remove(sessionIds: readonly string[], idleSince?: Date): Promise<{ sessions: number; items: number }> {
     const gone = { sessions: 0, items: 0 };
-    const changes = changesBy(this.#config.scripting);
     for (const sessionId of sessionIds) {
-      const keys = keysOf(sessionId, this.#config.keys);
-      const outcome = await this.#connection.use((client) => changes.clear(client, keys, idleSince?.getTime()));
-      if (outcome.what === 'type') throw wrongType(outcome, sessionId);
-      if (outcome.what !== 'removed' || !outcome.existed) continue;
+      const items = await historyOf(sessionId, this.#parts).remove(idleSince?.getTime());
+      if (items === undefined) continue;
       gone.sessions++;
-      gone.items += outcome.items;
+      gone.items += items;
     }
     return gone;
   }

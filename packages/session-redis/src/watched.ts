@@ -1,6 +1,6 @@
 import type { ChainableCommander, Cluster, Redis } from 'ioredis';
 
-import type { Changes, MetadataRequest, Outcome, PopRequest, WriteRequest } from './changes.ts';
+import type { Changes, ClearRequest, MetadataRequest, Outcome, PopRequest, WriteRequest } from './changes.ts';
 import { CHUNK } from './chunk.ts';
 import { AnswerLost, isAnswer } from './connection.ts';
 import type { SessionKeys } from './keys.ts';
@@ -35,18 +35,13 @@ export const watchedChanges: Changes = {
     ),
   pop: (client, keys, request) =>
     attempt(client, keys, 1, (found, transaction) => pop(keys, request, found, transaction)),
-  clear: (client, keys, idleSince) =>
-    attempt(client, keys, 1, (found, transaction) => {
-      const isIdle = found.updated !== null && Number(found.updated) * 1000 < (idleSince ?? 0);
-      if (idleSince !== undefined && !isIdle) return { what: 'kept' };
-      transaction.del(keys.session, keys.messages, keys.counter);
-      return { what: 'removed', existed: !found.isNew || found.length > 0, items: found.length };
-    }),
+  clear: (client, keys, request) =>
+    attempt(client, keys, 1, (found, transaction) => clear(keys, request, found, transaction)),
   setMetadata: (client, keys, request) =>
     attempt(client, keys, 1, (found, transaction) => setMetadata(keys, request, found, transaction)),
 };
 
-/** Runs `decide` until its transaction is carried out; what it decides but `done` and `removed` needs none. */
+/** Runs `decide` until its transaction is carried out; what it decides but `done`, `removed` and `gone` needs none. */
 async function attempt(
   client: Redis | Cluster,
   keys: SessionKeys,
@@ -59,7 +54,7 @@ async function attempt(
       const found = await look(connection, keys, tail);
       const transaction = connection.multi();
       const outcome = 'what' in found ? found : decide(found, transaction);
-      if (outcome.what !== 'done' && outcome.what !== 'removed') {
+      if (outcome.what !== 'done' && outcome.what !== 'removed' && outcome.what !== 'gone') {
         await connection.unwatch();
         return outcome;
       }
@@ -118,14 +113,13 @@ async function look(
 }
 
 function write(keys: SessionKeys, request: WriteRequest, found: Found, transaction: ChainableCommander): Outcome {
-  const { operationId, digest, sessionId, ttlMs, ifVersion, mode, expected, push } = request;
+  const { operationId, digest, sessionId, ttlMs, version, mode, expected, push } = request;
   const known = findOperation(found.operations, operationId);
   if (known !== undefined) return { what: 'known', ...known };
-  const actual = versionOf(found.count, found.length, found.tail.at(-1));
-  if (ifVersion !== undefined && ifVersion !== actual) return { what: 'conflict', version: actual };
+  const actual = versionNow(found);
   const end = expected.length === 0 ? [] : found.tail.slice(-expected.length);
-  if (end.length !== expected.length || !end.every((element, index) => element.equals(expected[index] ?? element)))
-    return { what: 'changed' };
+  const endsSo = end.length === expected.length && end.every((one, index) => one.equals(expected[index] ?? one));
+  if ((version !== undefined && version !== actual) || !endsSo) return { what: 'changed', version: actual };
 
   if (mode === 'replace') transaction.del(keys.messages);
   else if (expected.length > 0) transaction.ltrim(keys.messages, 0, -expected.length - 1);
@@ -139,21 +133,22 @@ function write(keys: SessionKeys, request: WriteRequest, found: Found, transacti
   const count = isChange ? nextCount(found) : found.count;
   const left = mode === 'replace' ? 0 : found.length - expected.length;
   const newest = push.at(-1) ?? (left === 0 ? undefined : found.tail.at(-1 - expected.length));
-  const version = versionOf(count, left + push.length, newest);
-  const operations = addOperation(found.operations, operationId, { digest, version });
+  const after = versionOf(count, left + push.length, newest);
+  const operations = addOperation(found.operations, operationId, { digest, version: after });
   transaction.hset(keys.session, '_ver', count, '_ops', operations);
   if (typeof ttlMs === 'number') {
     const at = Number(found.seconds) * 1000 + Math.floor(Number(found.microseconds) / 1000) + ttlMs;
     for (const key of [keys.session, keys.messages, keys.counter]) transaction.pexpireat(key, at);
   } else if (found.expiry > 0 && left === 0 && isChange) transaction.pexpire(keys.messages, found.expiry);
-  return { what: 'done', version };
+  return { what: 'done', version: after };
 }
 
 function pop(keys: SessionKeys, request: PopRequest, found: Found, transaction: ChainableCommander): Outcome {
-  const { operationId, sessionId, expected } = request;
+  const { operationId, sessionId, expected, version } = request;
   const known = findOperation(found.operations, operationId);
   if (known !== undefined) return { what: 'known', ...known };
-  if (found.tail.at(-1)?.equals(expected) !== true) return { what: 'changed' };
+  const actual = versionNow(found);
+  if (actual !== version || found.tail.at(-1)?.equals(expected) !== true) return { what: 'changed', version: actual };
   transaction.rpop(keys.messages);
   const operations = addOperation(found.operations, operationId, { digest: '', version: '' });
   transaction.hset(keys.session, '_ver', nextCount(found), '_ops', operations);
@@ -165,13 +160,31 @@ function pop(keys: SessionKeys, request: PopRequest, found: Found, transaction: 
   return { what: 'done', version: '' };
 }
 
+function clear(
+  keys: SessionKeys,
+  { version, idleSince }: ClearRequest,
+  found: Found,
+  transaction: ChainableCommander,
+): Outcome {
+  if (found.isNew && found.length === 0) {
+    transaction.del(keys.counter);
+    return { what: 'gone', sentAgain: false };
+  }
+  const isIdle = found.updated !== null && Number(found.updated) * 1000 < (idleSince ?? 0);
+  if (idleSince !== undefined && !isIdle) return { what: 'kept' };
+  const actual = versionNow(found);
+  if (actual !== version) return { what: 'changed', version: actual };
+  transaction.del(keys.session, keys.messages, keys.counter);
+  return { what: 'removed', items: found.length };
+}
+
 function setMetadata(
   keys: SessionKeys,
   { sessionId, before, after, ttlMs }: MetadataRequest,
   found: Found,
   transaction: ChainableCommander,
 ): Outcome {
-  if (found.metadata !== before) return { what: 'changed' };
+  if (found.metadata !== before) return { what: 'changed', version: versionNow(found) };
   transaction.hset(keys.session, 'session_id', sessionId);
   transaction.hsetnx(keys.session, 'created_at', found.seconds);
   transaction.hsetnx(keys.session, 'updated_at', found.seconds);
@@ -179,6 +192,10 @@ function setMetadata(
   else transaction.hset(keys.session, '_meta', after);
   if (found.isNew && found.length === 0 && ttlMs !== undefined) transaction.pexpire(keys.session, ttlMs);
   return { what: 'done', version: '' };
+}
+
+function versionNow({ count, length, tail }: Found): string {
+  return versionOf(count, length, tail.at(-1));
 }
 
 /** As in the scripts: begins with the time. */
