@@ -1,5 +1,6 @@
 import type { MaybePromise } from '../../agent/tool.ts';
 import type { ResponseOutputItem } from '../../items/wire.ts';
+import type { Clock } from '../../tracing/types.ts';
 
 /** The answer of one request: text, output items, an HTTP answer, or a function of the request. */
 export type FakeStep =
@@ -74,4 +75,15 @@ export class ApiRefusal extends Error {
       },
     };
   }
+}
+
+export interface FakeOpenAIOptions {
+  steps?: Iterable<FakeStep> | undefined;
+  /** Refuse what the API refuses. Default `true`. */
+  strict?: boolean | undefined;
+  /** Default: any key. */
+  apiKeys?: readonly string[] | undefined;
+  /** Names that `/v1/models` lists, and that alone may be asked. Default: any. */
+  models?: readonly string[] | undefined;
+  clock?: Clock | undefined;
 }
