@@ -89,7 +89,7 @@ describe('OpenAIConversationsSession', () => {
     await expect(session.addItems([user('a')])).rejects.toBeInstanceOf(SessionOutcomeUnknownError);
   });
 
-  it('sends items without what is not theirs, with ids where the service needs them [SESS-304, SESS#60]', async () => {
+  it('sends items without what is not theirs, with ids where the service needs them [SESS-304, SESS#60, IL-029, IL-030]', async () => {
     const { session, sent } = await opened();
     const keep = [
       'file_search_call',
