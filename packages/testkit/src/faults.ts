@@ -19,9 +19,11 @@ type Item = { readonly n: string };
 
 /** A store behind a proxy. */
 export interface FaultSubject {
-  readonly proxy: CuttingProxy;
-  /** What changes a session. */
-  readonly isWrite: (request: Buffer) => boolean;
+  readonly proxy: Pick<CuttingProxy, 'cutNext' | 'stopNext'>;
+  /** Whether the change is made by this request. Where it takes several: the last one, in some rounds one before it. */
+  isWrite(request: Buffer, operation: FaultOperation, round: number): boolean;
+  /** How often the driver sends a change whose connection broke: each try is cut. Default 1. */
+  readonly tries?: number;
   /** A session by way of the proxy; the caller closes it. */
   open(sessionId: string): ManagedSession<Item>;
   /** A session that nothing is between. */
@@ -30,6 +32,8 @@ export interface FaultSubject {
   restart(): Promise<void>;
   /** Starts a process that opens the session by way of the proxy, reads it, and makes the change; and one that says when it is ready. */
   process(sessionId: string, operation: FaultOperation): { kill(): void; readonly ended: Promise<unknown> };
+  /** Resolves when the server is done with what it got from connections that are gone. Default: it is when it answers others. */
+  settled?(sessionId: string): Promise<void>;
 }
 
 const START: readonly Item[] = [{ n: '1' }, { n: '2' }, { n: '3' }];
@@ -89,6 +93,7 @@ export async function meetFault(
       ? await kill(subject, sessionId, operation, round)
       : await fail(subject, sessionId, operation, fault, round, version);
 
+  await persistently(async () => await subject.settled?.(sessionId));
   const items = await persistently(() => direct.getItems());
   const isAfter = same(items, after[operation]);
   if (!isAfter && !same(items, START))
@@ -116,11 +121,19 @@ async function fail(
   round: number,
   version: string,
 ): Promise<'ok' | 'refused' | 'unknown'> {
-  const { proxy, isWrite: matching } = subject;
   const session = subject.open(sessionId);
-  await session.readHistory(1);
+  await persistently(() => session.readHistory(1));
+  const matching = (request: Buffer): boolean => subject.isWrite(request, operation, round);
+  // In the midst of the request, and of the answer.
+  const cut = fault === 'middle' && round % 4 > 1 ? 'answer' : fault;
   const broken =
-    fault === 'restart' ? restarted(subject, round) : proxy.cutNext(fault, { matching, reset: round % 2 === 1 });
+    cut === 'restart'
+      ? restarted(subject, matching, round)
+      : Promise.all(
+          Array.from({ length: subject.tries ?? 1 }, () =>
+            subject.proxy.cutNext(cut, { matching, reset: round % 2 === 1 }),
+          ),
+        );
   const told = await makeChange(session, operation, version).then(
     () => 'ok' as const,
     (error: { code?: string }) => (error.code === 'session_outcome_unknown' ? 'unknown' : 'refused'),
@@ -130,20 +143,19 @@ async function fail(
   return told;
 }
 
-/** The server dies when the change arrives: before it could take it, or at about the time at which it is done with it. */
-function restarted(subject: FaultSubject, round: number): Promise<void> {
-  return new Promise((resolve, reject) =>
-    subject.proxy.stopNext(
-      (forward) => {
-        const dead = (): void => void subject.restart().then(resolve, reject);
-        if (round % 3 === 0) dead();
-        forward();
-        if (round % 3 === 1) dead();
-        if (round % 3 === 2) setTimeout(dead, round % 5);
-      },
-      { matching: subject.isWrite },
-    ),
-  );
+/** The server dies: before it gets the change, in about the moment in which it makes it, or when it made it and nobody heard. */
+async function restarted(subject: FaultSubject, matching: (request: Buffer) => boolean, round: number): Promise<void> {
+  const arrived = (): Promise<void> =>
+    new Promise((resolve) => {
+      const act = (forward: () => void): void => {
+        if (round % 4 !== 0) forward();
+        if (round % 4 === 2) setTimeout(resolve, round % 5);
+        else resolve();
+      };
+      subject.proxy.stopNext(act, { matching });
+    });
+  await (round % 4 === 3 ? subject.proxy.cutNext('reply', { matching }) : arrived());
+  await subject.restart();
 }
 
 /** The client dies when its change arrives, which is taken or not. */
@@ -161,7 +173,7 @@ async function kill(
         child.kill();
         resolve();
       },
-      { matching: subject.isWrite },
+      { matching: (request) => subject.isWrite(request, operation, round) },
     ),
   );
   const early = child.ended.then(() => {
@@ -191,7 +203,7 @@ const same = (items: readonly Item[], expected: readonly Item[]): boolean =>
 /** Meets every fault so many times; gives the lines of a table of what came of it. @throws Error for the first thing that is wrong */
 export async function* faultTable(name: string, subject: FaultSubject, rounds: number): AsyncGenerator<string> {
   yield `${name}, ${rounds} times each: ok / refused / unknown but committed / unknown and absent`;
-  yield ['', ...faultKinds].map((cell) => cell.padEnd(16)).join('');
+  yield ['', ...faultKinds].map((cell) => cell.padEnd(20)).join('');
   for (const operation of faultOperations) {
     const row: string[] = [operation];
     for (const fault of faultKinds) {
@@ -199,6 +211,6 @@ export async function* faultTable(name: string, subject: FaultSubject, rounds: n
       for (let round = 0; round < rounds; round++) counts[await meetFault(subject, operation, fault, round)]++;
       row.push(Object.values(counts).join(' / '));
     }
-    yield row.map((cell) => cell.padEnd(16)).join('');
+    yield row.map((cell) => cell.padEnd(20)).join('');
   }
 }
