@@ -119,7 +119,7 @@ function statements({ sessions, messages, operations, metadata, places }: TableN
   const moment = sql`timestamp(6) not null default CURRENT_TIMESTAMP(6)`;
   const [varchar, text] = [sql.raw(KEY), sql.raw(TEXT)];
   const belongs = (name: string) =>
-    sql`constraint ${sql.identifier(`${name}_session_id_fkey`)} foreign key (session_id) references ${sessions} (session_id) on delete cascade`;
+    sql`constraint ${sql.identifier(`${name}_session_id_fkey`)} foreign key (session_id) references ${sessions} (session_id) on delete cascade on update no action`;
   return [
     sql`create table if not exists ${sessions} (
       session_id ${varchar} not null primary key, created_at ${moment}, updated_at ${moment}) engine = InnoDB`,

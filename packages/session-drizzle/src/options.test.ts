@@ -116,9 +116,9 @@ describe('createAgentTables()', () => {
     );
     expect(columns(sqliteConfig(sqlite.agentMessages))).toEqual([
       'id integer not null pk',
-      'session_id VARCHAR not null',
-      'message_data TEXT not null',
-      'created_at TIMESTAMP not null',
+      'session_id text not null',
+      'message_data text not null',
+      'created_at numeric not null',
     ]);
     expect(columns(mysqlConfig(mysql.agentMessages))[2]).toBe(
       'message_data longtext character set utf8mb4 collate utf8mb4_bin not null',

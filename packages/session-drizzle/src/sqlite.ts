@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { customType, foreignKey, index, integer, primaryKey, sqliteTable } from 'drizzle-orm/sqlite-core';
+import { foreignKey, index, integer, numeric, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core';
 import type { SQLiteTable } from 'drizzle-orm/sqlite-core';
 
 import { Database } from './database.ts';
@@ -15,10 +15,9 @@ export interface SQLiteAgentTableOptions {
   names?: Partial<Record<keyof AgentTables, string>> | undefined;
 }
 
-// The types that Python declares: drizzle-kit would rebuild a table with others.
-const varchar = customType<{ data: string }>({ dataType: () => 'VARCHAR' });
-const text = customType<{ data: string }>({ dataType: () => 'TEXT' });
-const timestamp = customType<{ data: string }>({ dataType: () => 'TIMESTAMP' });
+// Types and defaults as drizzle-kit reads those that Python declares (VARCHAR, TIMESTAMP), which have the same affinity: it
+// would rebuild the tables otherwise.
+const now = sql`(CURRENT_TIMESTAMP)`;
 
 /**
  * The tables under other names, for your schema file: drizzle-kit makes the migrations from it.
@@ -31,13 +30,10 @@ const timestamp = customType<{ data: string }>({ dataType: () => 'TIMESTAMP' });
  */
 export function createAgentTables(options?: SQLiteAgentTableOptions): AgentTables<SQLiteTable> {
   const { names } = readNames(options, ['names'], /^sqlite_/i);
-  const moment = (name: string) =>
-    timestamp(name)
-      .notNull()
-      .default(sql`CURRENT_TIMESTAMP`);
+  const moment = (name: string) => numeric(name).notNull().default(now);
 
   const agentSessions = sqliteTable(names.agentSessions, {
-    sessionId: varchar('session_id').primaryKey().notNull(),
+    sessionId: text('session_id').primaryKey().notNull(),
     createdAt: moment('created_at'),
     updatedAt: moment('updated_at'),
   });
@@ -45,7 +41,7 @@ export function createAgentTables(options?: SQLiteAgentTableOptions): AgentTable
     names.agentMessages,
     {
       id: integer('id').primaryKey({ autoIncrement: true }).notNull(),
-      sessionId: varchar('session_id').notNull(),
+      sessionId: text('session_id').notNull(),
       messageData: text('message_data').notNull(),
       createdAt: moment('created_at'),
     },
@@ -57,8 +53,8 @@ export function createAgentTables(options?: SQLiteAgentTableOptions): AgentTable
   const agentSessionOperations = sqliteTable(
     names.agentSessionOperations,
     {
-      sessionId: varchar('session_id').notNull(),
-      operationId: varchar('operation_id').notNull(),
+      sessionId: text('session_id').notNull(),
+      operationId: text('operation_id').notNull(),
       digest: text('digest').notNull(),
       result: text('result'),
       createdAt: moment('created_at'),
@@ -66,7 +62,7 @@ export function createAgentTables(options?: SQLiteAgentTableOptions): AgentTable
     ({ sessionId, operationId }) => [primaryKey({ columns: [sessionId, operationId] })],
   );
   const agentSessionMetadata = sqliteTable(names.agentSessionMetadata, {
-    sessionId: varchar('session_id').primaryKey().notNull(),
+    sessionId: text('session_id').primaryKey().notNull(),
     data: text('data').notNull(),
   });
   return { agentSessions, agentMessages, agentSessionOperations, agentSessionMetadata };
@@ -90,19 +86,17 @@ export async function createTables(db: DrizzleDatabase, given?: AgentTables<SQLi
 }
 
 function* createAll({ sessions, messages, operations, metadata, places }: TableNames): Body<void> {
-  const moment = sql`TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL`;
+  const moment = sql`numeric DEFAULT ${now} NOT NULL`;
   yield* change(sql`CREATE TABLE IF NOT EXISTS ${sessions} (
-    session_id VARCHAR NOT NULL PRIMARY KEY, created_at ${moment}, updated_at ${moment})`);
+    session_id text NOT NULL PRIMARY KEY, created_at ${moment}, updated_at ${moment})`);
   yield* change(sql`CREATE TABLE IF NOT EXISTS ${messages} (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-    session_id VARCHAR NOT NULL REFERENCES ${sessions} (session_id) ON DELETE CASCADE,
-    message_data TEXT NOT NULL, created_at ${moment})`);
+    session_id text NOT NULL REFERENCES ${sessions} (session_id) ON DELETE CASCADE,
+    message_data text NOT NULL, created_at ${moment})`);
   yield* change(sql`CREATE INDEX IF NOT EXISTS ${sql.identifier(`idx_${places.messages.name}_session_time`)}
     ON ${messages} (session_id, created_at)`);
   yield* change(sql`CREATE TABLE IF NOT EXISTS ${operations} (
-    session_id VARCHAR NOT NULL, operation_id VARCHAR NOT NULL, digest TEXT NOT NULL, result TEXT, created_at ${moment},
+    session_id text NOT NULL, operation_id text NOT NULL, digest text NOT NULL, result text, created_at ${moment},
     PRIMARY KEY (session_id, operation_id))`);
-  yield* change(
-    sql`CREATE TABLE IF NOT EXISTS ${metadata} (session_id VARCHAR NOT NULL PRIMARY KEY, data TEXT NOT NULL)`,
-  );
+  yield* change(sql`CREATE TABLE IF NOT EXISTS ${metadata} (session_id text NOT NULL PRIMARY KEY, data text NOT NULL)`);
 }

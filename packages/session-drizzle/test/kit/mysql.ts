@@ -1,0 +1,7 @@
+// A schema file, as in the README.
+export {
+  agentSessions,
+  agentMessages,
+  agentSessionOperations,
+  agentSessionMetadata,
+} from '@agents/session-drizzle/mysql';

@@ -1,0 +1,2 @@
+// A schema file, as in the README.
+export { agentSessions, agentMessages, agentSessionOperations, agentSessionMetadata } from '@agents/session-drizzle/pg';
