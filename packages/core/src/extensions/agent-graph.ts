@@ -3,6 +3,7 @@ import type { AnyAgent } from '../agent/agent.ts';
 import { handoffInternals, isHandoff } from '../agent/handoff-internals.ts';
 import { UserError } from '../base/errors.ts';
 import { checkOptions, kindOf, kinds } from '../base/options.ts';
+import type { Graph, GraphEdge, GraphNode } from './graph.ts';
 import { dotText } from './graph-dot.ts';
 import { mermaidText } from './graph-mermaid.ts';
 
@@ -22,26 +23,6 @@ export function agentGraph(agent: AnyAgent, options: { format: 'mermaid' | 'dot'
   if (format === undefined) throw new UserError("agentGraph: the option `format` is missing: 'mermaid' or 'dot'.");
   const graph = graphOf(agent);
   return format === 'dot' ? dotText(graph) : mermaidText(graph);
-}
-
-export type GraphNodeKind = 'start' | 'end' | 'root' | 'agent' | 'unknown' | 'tool';
-
-export interface GraphNode {
-  readonly kind: GraphNodeKind;
-  readonly label: string;
-}
-
-export interface GraphEdge {
-  readonly from: GraphNode;
-  readonly to: GraphNode;
-  /** `flow`: start, end and handoffs; `call` and `answer` of a tool. */
-  readonly kind: 'flow' | 'call' | 'answer';
-}
-
-/** Nodes are told apart by identity, whatever their labels. */
-export interface Graph {
-  readonly nodes: readonly GraphNode[];
-  readonly edges: readonly GraphEdge[];
 }
 
 /** Breadth first, so that a drawing begins with what is near the root; each object has one node (TOOL-V3). */

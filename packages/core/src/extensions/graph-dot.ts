@@ -1,4 +1,4 @@
-import type { Graph, GraphEdge, GraphNode, GraphNodeKind } from './agent-graph.ts';
+import type { Graph, GraphEdge, GraphNode, GraphNodeKind } from './graph.ts';
 
 const STYLES: Readonly<Record<GraphNodeKind, string>> = {
   start: 'shape=ellipse, style=filled, fillcolor=lightblue',

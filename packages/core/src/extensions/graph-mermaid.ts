@@ -1,4 +1,4 @@
-import type { Graph, GraphEdge, GraphNode, GraphNodeKind } from './agent-graph.ts';
+import type { Graph, GraphEdge, GraphNode, GraphNodeKind } from './graph.ts';
 
 const SHAPES: Readonly<Record<GraphNodeKind, (label: string) => string>> = {
   start: (label) => `([${label}])`,
