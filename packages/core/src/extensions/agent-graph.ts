@@ -3,7 +3,7 @@ import type { AnyAgent } from '../agent/agent.ts';
 import { handoffInternals, isHandoff } from '../agent/handoff-internals.ts';
 import { UserError } from '../base/errors.ts';
 import { checkOptions, kindOf, kinds } from '../base/options.ts';
-import type { Graph, GraphEdge, GraphNode } from './graph.ts';
+import type { Graph, GraphEdge, GraphNode, GraphNodeKind } from './graph.ts';
 import { dotText } from './graph-dot.ts';
 import { mermaidText } from './graph-mermaid.ts';
 
