@@ -88,17 +88,11 @@ export class RedisHistory implements HistoryBackend {
     for (;;) {
       const { version, length, exists } = await this.#tail(0);
       const outcome = await connection.use((client) => changes.clear(client, keys, { version, idleSince }));
-      switch (outcome.what) {
-        case 'removed':
-          return outcome.items;
-        case 'gone':
-          // The first time that it was sent, it did it.
-          return outcome.sentAgain && exists ? length : undefined;
-        case 'kept':
-          return undefined;
-        case 'type':
-          throw wrongType(outcome, this.#sessionId);
-      }
+      if (outcome.what === 'type') throw wrongType(outcome, this.#sessionId);
+      if (outcome.what === 'removed') return outcome.items;
+      // The first time that it was sent, it did it.
+      if (outcome.what === 'gone') return outcome.sentAgain && exists ? length : undefined;
+      if (outcome.what === 'kept') return undefined;
     }
   }
 
@@ -127,17 +121,14 @@ export class RedisHistory implements HistoryBackend {
       push: [...found.kept, ...change.texts],
     };
     const outcome = await connection.use((client) => changes.write(client, keys, request));
-    switch (outcome.what) {
-      case 'done':
-        if (change.upkeep !== true) await written?.(this.#sessionId);
-        return outcome.version;
-      case 'known':
-        return versionOfKnown(outcome, operation?.digest);
-      case 'type':
-        throw wrongType(outcome, this.#sessionId);
-      case 'changed':
-        if (ifVersion !== undefined) throw versionConflict(this.#sessionId, ifVersion, outcome.version);
+    if (outcome.what === 'done') {
+      if (change.upkeep !== true) await written?.(this.#sessionId);
+      return outcome.version;
     }
+    if (outcome.what === 'known') return versionOfKnown(outcome, operation?.digest);
+    if (outcome.what === 'type') throw wrongType(outcome, this.#sessionId);
+    if (outcome.what === 'changed' && ifVersion !== undefined)
+      throw versionConflict(this.#sessionId, ifVersion, outcome.version);
     return undefined;
   }
 

@@ -5,8 +5,7 @@ import { Cluster, Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { RedisSession } from '../src/index.ts';
-import { startCluster } from './cluster.ts';
-import type { TestCluster } from './cluster.ts';
+import { TestCluster } from './cluster.ts';
 import { freshPrefix, redisUrl } from './redis.ts';
 
 const { TEST_PYTHON: python = 'python3', TEST_PYTHON_MISSING: missing } = process.env;
@@ -139,7 +138,7 @@ describe('the Python SDK on the same server', () => {
 describe('the Python SDK on the same cluster', () => {
   let cluster: TestCluster;
   beforeAll(async () => {
-    cluster = await startCluster();
+    cluster = await TestCluster.start();
   });
   afterAll(() => cluster.stop());
 

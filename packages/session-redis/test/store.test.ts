@@ -8,8 +8,7 @@ import { Cluster, Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
 import { RedisSession, RedisSessionStore } from '../src/index.ts';
-import { startCluster } from './cluster.ts';
-import type { TestCluster } from './cluster.ts';
+import { TestCluster } from './cluster.ts';
 import { noSkip } from './contract.ts';
 import { freshPrefix, redisUrl } from './redis.ts';
 
@@ -76,7 +75,7 @@ describe('on a cluster', () => {
   let cluster: TestCluster;
   let client: Cluster;
   beforeAll(async () => {
-    cluster = await startCluster();
+    cluster = await TestCluster.start();
     client = new Cluster([{ host: '127.0.0.1', port: cluster.ports[0]! }]);
   });
   afterAll(async () => {
