@@ -12,7 +12,7 @@ export class BranchState {
   adopted = false;
   /** It was not made by this object, and nobody has looked for it yet. */
   mustExist = false;
-  /** Ends when it was made; rejects if it could not be. */
+  /** While it is being made; stays, and rejects, if it could not be. */
   made: Promise<void> | undefined;
   /** For an object that shares the connection of the one that it was made from. */
   readonly connection: Connection | undefined;
@@ -28,8 +28,11 @@ export class BranchState {
 
   begin(made: Promise<void>): void {
     this.made = made;
-    // Told by each call on the object, and not as an error that nobody waits for.
-    made.catch(() => undefined);
+    made.then(
+      () => (this.made = undefined),
+      // Told by each call on the object, and not as an error that nobody waits for.
+      () => undefined,
+    );
   }
 
   /**

@@ -93,16 +93,13 @@ export class SQLiteHistory implements HistoryBackend {
     });
   }
 
-  /**
-   * A long history is read in pages, and others run in between; rows are only ever removed from the newest on, so what was
-   * read is of one moment as long as the newest row of the first page is still there, and is read again if it is not.
-   */
-  async read(count: number | undefined): Promise<StoredHistory> {
-    if (count === 0) return { records: [], version: await this.#query((rows) => rows.version()) };
-    for (let attempt = 0; ; attempt++) {
-      const history = await this.#readPages(count, attempt < ATTEMPTS ? PAGE : Number.MAX_SAFE_INTEGER);
-      if (history !== undefined) return history;
-    }
+  read(count: number | undefined): StoredHistory | Promise<StoredHistory> {
+    if (count === undefined || count > PAGE) return this.#readLong(count);
+    if (count === 0) return this.#query((rows) => ({ records: [], version: rows.version() }));
+    return this.#query((rows) => {
+      const found = rows.newest(count);
+      return { records: found.map(recordOf).toReversed(), version: rows.versionOf(found[0]) };
+    });
   }
 
   /** From the oldest row on: see `SessionStoreBackend.parts`. */
@@ -124,9 +121,9 @@ export class SQLiteHistory implements HistoryBackend {
     }
   }
 
-  async write(change: HistoryWrite): Promise<string> {
+  write(change: HistoryWrite): string | Promise<string> {
     const { operation, ifVersion } = change;
-    return await this.#transaction((rows, statements) => {
+    return this.#transaction((rows, statements) => {
       const known = operation && statements.operation(this.#sessionId, operation.id);
       if (known !== undefined) {
         if (known.digest !== operation?.digest) throw operationMismatch();
@@ -145,15 +142,15 @@ export class SQLiteHistory implements HistoryBackend {
     });
   }
 
-  async pop(): Promise<StoredRecord | undefined> {
-    return await this.#transaction((rows) => {
+  pop(): StoredRecord | undefined | Promise<StoredRecord | undefined> {
+    return this.#transaction((rows) => {
       const row = rows.pop();
       return row && recordOf(row);
     });
   }
 
-  async clear(): Promise<void> {
-    await this.#transaction(() => {
+  clear(): void | Promise<void> {
+    return this.#transaction(() => {
       const branches = clearSession(this.#connection, this.#config.names, this.#sessionId);
       this.#branch.cleared(branches, this.#sessionId);
     });
@@ -171,6 +168,17 @@ export class SQLiteHistory implements HistoryBackend {
       statements.touch(this.#sessionId);
       for (const texts of pages(this.#connection.database(this.#config.names))) rows.append(texts);
     });
+  }
+
+  /**
+   * A long history is read in pages, and others run in between; rows are only ever removed from the newest on, so what was
+   * read is of one moment as long as the newest row of the first page is still there, and is read again if it is not.
+   */
+  async #readLong(count: number | undefined): Promise<StoredHistory> {
+    for (let attempt = 0; ; attempt++) {
+      const history = await this.#readPages(count, attempt < ATTEMPTS ? PAGE : Number.MAX_SAFE_INTEGER);
+      if (history !== undefined) return history;
+    }
   }
 
   /** `undefined`: what was read was removed meanwhile. */
@@ -198,8 +206,8 @@ export class SQLiteHistory implements HistoryBackend {
     return { records: read.map(recordOf).toReversed(), version };
   }
 
-  async #transaction<R>(work: (rows: HistoryRows, statements: Statements) => R): Promise<R> {
-    return await this.#retried((statements) =>
+  #transaction<R>(work: (rows: HistoryRows, statements: Statements) => R): R | Promise<R> {
+    return this.#retried((statements) =>
       this.#connection.transaction(() =>
         work(
           this.#rows(statements, (adopt) => adopt()),
@@ -209,8 +217,8 @@ export class SQLiteHistory implements HistoryBackend {
     );
   }
 
-  async #query<R>(work: (rows: HistoryRows, statements: Statements) => R): Promise<R> {
-    return await this.#retried((statements) =>
+  #query<R>(work: (rows: HistoryRows, statements: Statements) => R): R | Promise<R> {
+    return this.#retried((statements) =>
       work(
         this.#rows(statements, (adopt) => this.#connection.transaction(adopt)),
         statements,
@@ -232,10 +240,12 @@ export class SQLiteHistory implements HistoryBackend {
     );
   }
 
-  async #retried<R>(work: (statements: Statements) => R): Promise<R> {
-    await this.#branch.made;
+  /** At once where nothing has to be waited for: neither a lock nor the branch. */
+  #retried<R>(work: (statements: Statements) => R): R | Promise<R> {
     const { names, busyTimeoutMs } = this.#config;
-    return await retryBusy(busyTimeoutMs, this.#sessionId, () => work(this.#connection.statements(names)));
+    const now = (): R | Promise<R> =>
+      retryBusy(busyTimeoutMs, this.#sessionId, () => work(this.#connection.statements(names)));
+    return this.#branch.made === undefined ? now() : this.#branch.made.then(now);
   }
 
   /** As the tables of this moment have them: another process may just have made those of branches. */

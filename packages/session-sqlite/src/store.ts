@@ -142,8 +142,9 @@ class SQLiteStore implements SessionStoreBackend<SQLiteSession> {
 
   stage(sessionId: string): SQLiteStage {
     const { names, busyTimeoutMs } = this.#config;
-    return new SQLiteStage(this.history(sessionId), (work) =>
-      retryBusy(busyTimeoutMs, sessionId, () => work(this.#connection.database(names))),
+    return new SQLiteStage(
+      this.history(sessionId),
+      async (work) => await retryBusy(busyTimeoutMs, sessionId, () => work(this.#connection.database(names))),
     );
   }
 

@@ -1,4 +1,5 @@
 /// <reference lib="esnext.disposable" />
+import type { MaybePromise } from '../agent/tool.ts';
 import { getLogger } from '../base/logger.ts';
 import { checkOptions, kinds } from '../base/options.ts';
 import type { Check } from '../base/options.ts';
@@ -122,9 +123,7 @@ export class StoredSession<T extends object = AgentInputItem> implements Managed
 
   async clearSession(): Promise<void> {
     this.#checkOpen();
-    await this.#change('clear', undefined, async () => {
-      await this.#backend.clear();
-    });
+    await this.#change('clear', undefined, () => this.#backend.clear());
   }
 
   async applyHistoryTransaction(operation: HistoryOperation<T>): Promise<void> {
@@ -229,11 +228,11 @@ export class StoredSession<T extends object = AgentInputItem> implements Managed
 
   #write(change: HistoryWrite): Promise<string> {
     const operation = change.type === 'append' ? 'append' : 'replace';
-    return this.#change(operation, change.operation?.id, async () => await this.#backend.write(change));
+    return this.#change(operation, change.operation?.id, () => this.#backend.write(change));
   }
 
   /** After everything that was called before. */
-  #change<R>(operation: ChangeKind, operationId: string | undefined, work: () => Promise<R>): Promise<R> {
+  #change<R>(operation: ChangeKind, operationId: string | undefined, work: () => MaybePromise<R>): Promise<R> {
     const result = this.#last.then(async () => {
       try {
         return await (this.#timeoutMs === undefined ? work() : this.#bounded(work));
