@@ -101,18 +101,27 @@ export class StoreIndex {
   }
 
   async #infos(entries: readonly Entry[], withCount: boolean): Promise<{ entry: Entry; info: SessionInfo }[]> {
-    const { keys: naming, scripting } = this.#config;
-    return await this.#connection.use(async (client) => {
-      const infos = await Promise.all(entries.map(({ id }) => infoOf(client, keysOf(id, naming), id, withCount)));
-      const gone = entries.filter((_, at) => infos[at] === undefined);
-      const pairs = gone.flatMap(({ id, score }) => [id, score]);
-      if (gone.length > 0 && scripting === 'lua') await forgetScript.run(client, [this.#key], pairs);
-      else if (gone.length > 0) await client.zrem(this.#key, ...gone.map(({ id }) => id));
-      return entries.flatMap((entry, at) => {
-        const info = infos[at];
-        return info === undefined ? [] : [{ entry, info }];
-      });
+    const { keys: naming } = this.#config;
+    const infos = await this.#connection.use((client) =>
+      Promise.all(entries.map(({ id }) => infoOf(client, keysOf(id, naming), id, withCount))),
+    );
+    await this.#forget(entries.filter((_, at) => infos[at] === undefined));
+    return entries.flatMap((entry, at) => {
+      const info = infos[at];
+      return info === undefined ? [] : [{ entry, info }];
     });
+  }
+
+  /** Entries of sessions that are gone. Those that stay do no harm: the next list finds them. */
+  async #forget(gone: readonly Entry[]): Promise<void> {
+    if (gone.length === 0) return;
+    const pairs = gone.flatMap(({ id, score }) => [id, score]);
+    await this.#connection
+      .use(async (client) => {
+        if (this.#config.scripting === 'lua') await forgetScript.run(client, [this.#key], pairs);
+        else await client.zrem(this.#key, ...gone.map(({ id }) => id));
+      })
+      .catch(() => undefined);
   }
 }
 

@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto';
+
 import { UserError } from '@agents/core';
 
 export interface KeyNaming {
@@ -35,6 +37,11 @@ export function keysOf(sessionId: string, naming: KeyNaming): SessionKeys {
       "Option 'keyPrefix' has an empty hash tag ('{}'), behind which a tag of the session counts for nothing.",
     );
   return keys;
+}
+
+/** For a list beside a session that nobody else knows; it ends as no session's key may. */
+export function besideKey({ session }: SessionKeys): string {
+  return `${session}:${randomBytes(12).toString('base64url')}:ops`;
 }
 
 /** Whether the id stands in braces. */

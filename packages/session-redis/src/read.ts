@@ -72,7 +72,7 @@ export async function readTail(
 const ATTEMPTS = 3;
 
 /** A client that sends again what was not answered leaves out transactions of which it has a part of the answer. */
-async function sentAgain<R>(read: () => Promise<R>): Promise<R> {
+export async function sentAgain<R>(read: () => Promise<R>): Promise<R> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await read();

@@ -63,28 +63,51 @@ local function remember(digest, version)
 end
 `;
 
+const WRITES = `
+${VERSIONS}${OPERATIONS}
+-- Of a list that holds what it is to hold: makes its session, and remembers the operation.
+local function written(digest, id, is_change, is_use)
+  redis.call('HSET', session, 'session_id', id)
+  redis.call('HSETNX', session, 'created_at', time[1])
+  redis.call('HSETNX', session, 'updated_at', time[1])
+  if is_use then redis.call('HSET', session, 'updated_at', time[1]) end
+  local count = count_now()
+  if is_change then count = next_count(count) end
+  local version = version_of(count)
+  remember(digest, version)
+  return {'done', version}
+end
+
+-- Its life begins anew, or, without a ttl, a list that was made anew ends when the one before it did.
+local function lives(ttl, expiry)
+  if ttl ~= '' then
+    local at = time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ttl)
+    for _, key in ipairs({session, messages, counter}) do redis.call('PEXPIREAT', key, string.format('%.0f', at)) end
+  elseif expiry > 0 and redis.call('PTTL', messages) == -1 then
+    redis.call('PEXPIRE', messages, expiry)
+  end
+end
+`;
+
 /**
- * ARGV: 2 digest, 3 session id, 4 ttl in ms, or empty, or `keep` (the times stay as they are), 5 version that it must have, or empty, 6 `append`, `suffix` or
- * `replace`, 7 how many elements at the end must be as the next arguments say, these, then what to push.
- * `suffix` removes these.
+ * ARGV: 2 digest, 3 session id, 4 ttl in ms, or empty, or `keep` (the times stay as they are), 5 version that it must have,
+ * or empty, 6 `append`, `suffix` or `replace`, 7 how many elements at the end must be as the next arguments say, these, then
+ * what to push. `suffix` removes these.
  */
 export const writeScript: Script = new Script(`${PRELUDE}
 local wrong = wrong_type()
 if wrong then return wrong end
-${VERSIONS}${OPERATIONS}
+${WRITES}
 local done = known()
 if done then return done end
-local count = count_now()
-if ARGV[5] ~= '' then
-  local actual = version_of(count)
-  if actual ~= ARGV[5] then return {'changed', actual} end
-end
+local actual = version_of(count_now())
+if ARGV[5] ~= '' and actual ~= ARGV[5] then return {'changed', actual} end
 local mode, expected, upkeep = ARGV[6], tonumber(ARGV[7]), ARGV[4] == 'keep'
 local first = 8 + expected
 if expected > 0 then
   local tail = redis.call('LRANGE', messages, -expected, -1)
   for index = 1, expected do
-    if tail[index] ~= ARGV[7 + index] then return {'changed', version_of(count)} end
+    if tail[index] ~= ARGV[7 + index] then return {'changed', actual} end
   end
 end
 local expiry = redis.call('PTTL', messages)
@@ -93,20 +116,59 @@ elseif expected > 0 then redis.call('LTRIM', messages, 0, -expected - 1) end
 for from = first, #ARGV, ${CHUNK} do
   redis.call('RPUSH', messages, unpack(ARGV, from, math.min(from + ${CHUNK} - 1, #ARGV)))
 end
-redis.call('HSET', session, 'session_id', ARGV[3])
-redis.call('HSETNX', session, 'created_at', time[1])
-redis.call('HSETNX', session, 'updated_at', time[1])
-if first <= #ARGV and not upkeep then redis.call('HSET', session, 'updated_at', time[1]) end
-if first <= #ARGV or expected > 0 or mode == 'replace' then count = next_count(count) end
-local version = version_of(count)
-remember(ARGV[2], version)
-if ARGV[4] ~= '' and not upkeep then
-  local at = time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[4])
-  for _, key in ipairs(KEYS) do redis.call('PEXPIREAT', key, string.format('%.0f', at)) end
-elseif expiry > 0 and redis.call('PTTL', messages) == -1 then
-  redis.call('PEXPIRE', messages, expiry)
+local has_items = first <= #ARGV
+local answer = written(ARGV[2], ARGV[3], has_items or expected > 0 or mode == 'replace', has_items and not upkeep)
+lives(upkeep and '' or ARGV[4], expiry)
+return answer
+`);
+
+/** KEYS: a list on its way in. ARGV: 1 how many elements it has, 2 for how long it is kept, in ms, then what to push. */
+export const stageScript: Script = new Script(`
+local length = redis.call('LLEN', KEYS[1])
+if length == tonumber(ARGV[1]) then
+  for from = 3, #ARGV, ${CHUNK} do
+    redis.call('RPUSH', KEYS[1], unpack(ARGV, from, math.min(from + ${CHUNK} - 1, #ARGV)))
+  end
+  length = redis.call('LLEN', KEYS[1])
 end
-return {'done', version}
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+if length == tonumber(ARGV[1]) + #ARGV - 2 then return {'done', ''} end
+return {'gone'}
+`);
+
+/**
+ * KEYS: beside the others the list that was on its way in. ARGV: 2 session id, 3 ttl in ms, or empty, 4 version that it must
+ * have, or empty, 5 `create`, `replace` or `append`, 6 how many elements it has.
+ */
+export const publishScript: Script = new Script(`${PRELUDE}
+local staged = KEYS[4]
+local wrong = wrong_type()
+if wrong then return wrong end
+${WRITES}
+local done = known()
+if done then return done end
+local how, count = ARGV[5], tonumber(ARGV[6])
+if redis.call('LLEN', staged) ~= count then return {'gone'} end
+local exists = redis.call('HEXISTS', session, 'session_id') == 1 or redis.call('EXISTS', messages) == 1
+if how == 'create' and exists then return {'exists'} end
+local actual = version_of(count_now())
+if ARGV[4] ~= '' and actual ~= ARGV[4] then return {'changed', actual} end
+local expiry = redis.call('PTTL', messages)
+if how == 'append' and redis.call('EXISTS', messages) == 1 then
+  for from = 0, count - 1, ${CHUNK} do
+    redis.call('RPUSH', messages, unpack(redis.call('LRANGE', staged, from, from + ${CHUNK} - 1)))
+  end
+  redis.call('DEL', staged)
+else
+  redis.call('DEL', messages)
+  if count > 0 then
+    redis.call('RENAME', staged, messages)
+    redis.call('PERSIST', messages)
+  end
+end
+local answer = written('', ARGV[2], count > 0 or how == 'replace', true)
+lives(ARGV[3], expiry)
+return answer
 `);
 
 /** ARGV: 2 session id, 3 version that it must have, 4 the newest element. */

@@ -4,11 +4,12 @@ import { StoredSession } from '@agents/core/session';
 import { connect } from './connection.ts';
 import type { Connection } from './connection.ts';
 import { RedisHistory } from './history.ts';
+import type { RedisHistorySetup } from './history.ts';
 import { changesBy, readOptions } from './options.ts';
 import type { Config, RedisConnection, RedisSessionOptions } from './options.ts';
 import { keysOf } from './keys.ts';
 
-const TIMEOUT_MS = 30_000;
+export const TIMEOUT_MS = 30_000;
 
 /** For sessions of a store, which share its connection. */
 export const ofStore: unique symbol = Symbol('agents.session-redis');
@@ -35,22 +36,21 @@ export class RedisSession<T extends object = AgentInputItem> extends StoredSessi
     const parts = (options as { readonly [ofStore]?: StoreParts } | undefined)?.[ofStore];
     const config = parts?.config ?? readOptions(options, 'RedisSession');
     const open = (id: string): RedisHistory =>
-      historyOf(id, parts ?? { config, connection: undefined, written: undefined });
+      new RedisHistory(id, setupOf(id, parts ?? { config, connection: undefined, written: undefined }));
     super(sessionId, open, { name: 'RedisSession', options: config.session, timeoutMs: TIMEOUT_MS });
   }
 }
 
 /** @throws UserError `session_id_invalid` */
-export function historyOf(
+export function setupOf(
   sessionId: string,
   { config, connection, written }: Omit<StoreParts, 'connection'> & { readonly connection: Connection | undefined },
-): RedisHistory {
-  const keys = keysOf(sessionId, config.keys);
-  return new RedisHistory(sessionId, {
-    keys,
+): RedisHistorySetup {
+  return {
+    keys: keysOf(sessionId, config.keys),
     connection: connection ?? connect(config.target),
     changes: changesBy(config.scripting),
     ttlMs: config.ttlMs,
     written,
-  });
+  };
 }

@@ -1,25 +1,28 @@
 import { mergeMetadata } from '@agents/core/session';
 import type {
-  HistoryBackend,
   SessionInfo,
   SessionPage,
   SessionPageResult,
   SessionSettings,
   SessionStoreBackend,
+  StagedHistory,
+  StoredRecord,
 } from '@agents/core/session';
 
 import { adviceFor } from './advice.ts';
 import { connect, shared } from './connection.ts';
 import type { Connection } from './connection.ts';
-import { wrongType } from './history.ts';
+import { RedisHistory, wrongType } from './history.ts';
 import { StoreIndex } from './index-key.ts';
 import { infoOf, metadataText } from './info.ts';
 import { keysOf } from './keys.ts';
 import { changesBy } from './options.ts';
 import type { Config } from './options.ts';
 import { scanPage } from './scan.ts';
-import { historyOf, ofStore, RedisSession } from './session.ts';
+import { historyParts } from './parts.ts';
+import { ofStore, RedisSession, setupOf } from './session.ts';
 import type { StoreParts } from './session.ts';
+import { RedisStage } from './stage.ts';
 
 /** Sessions under one prefix. */
 export class RedisStore implements SessionStoreBackend<RedisSession> {
@@ -27,6 +30,8 @@ export class RedisStore implements SessionStoreBackend<RedisSession> {
   readonly #connection: Connection;
   readonly #parts: StoreParts;
   readonly #index: StoreIndex | undefined;
+  /** Without scripts what is imported is collected in memory. */
+  readonly stage: ((sessionId: string) => StagedHistory) | undefined;
   readonly close: (() => Promise<void>) | undefined;
 
   constructor(config: Config, index: boolean) {
@@ -36,6 +41,7 @@ export class RedisStore implements SessionStoreBackend<RedisSession> {
     const ordered = index ? new StoreIndex(connection, config) : undefined;
     this.#index = ordered;
     this.#parts = { config, connection: shared(connection), written: ordered && ((id) => ordered.note(id)) };
+    if (config.scripting === 'lua') this.stage = (id) => new RedisStage(id, setupOf(id, this.#parts));
     this.close = connection.close?.bind(connection);
   }
 
@@ -49,8 +55,12 @@ export class RedisStore implements SessionStoreBackend<RedisSession> {
     return new RedisSession(sessionId, { [ofStore]: parts } as never);
   }
 
-  history(sessionId: string): HistoryBackend {
-    return historyOf(sessionId, this.#parts);
+  history(sessionId: string): RedisHistory {
+    return new RedisHistory(sessionId, setupOf(sessionId, this.#parts));
+  }
+
+  parts(sessionId: string): AsyncIterable<readonly StoredRecord[]> {
+    return historyParts(sessionId, setupOf(sessionId, this.#parts));
   }
 
   async list(page: SessionPage): Promise<SessionPageResult> {
@@ -71,7 +81,7 @@ export class RedisStore implements SessionStoreBackend<RedisSession> {
   async remove(sessionIds: readonly string[], idleSince?: Date): Promise<{ sessions: number; items: number }> {
     const gone = { sessions: 0, items: 0 };
     for (const sessionId of sessionIds) {
-      const items = await historyOf(sessionId, this.#parts).remove(idleSince?.getTime());
+      const items = await this.history(sessionId).remove(idleSince?.getTime());
       if (items === undefined) continue;
       gone.sessions++;
       gone.items += items;

@@ -2,6 +2,7 @@ import { checkStoreUrl, StoredSessionStore } from '@agents/core/session';
 
 import { readStoreOptions } from './options.ts';
 import type { RedisConnection, RedisSessionOptions } from './options.ts';
+import { TIMEOUT_MS } from './session.ts';
 import type { RedisSession } from './session.ts';
 import { RedisStore } from './store-backend.ts';
 
@@ -22,7 +23,8 @@ export class RedisSessionStore extends StoredSessionStore<RedisSession> {
       },
   ) {
     const { config, index } = readStoreOptions(options);
-    super(new RedisStore(config, index), { name: 'RedisSessionStore' });
+    const timeoutMs = config.session.operationTimeoutMs ?? TIMEOUT_MS;
+    super(new RedisStore(config, index), { name: 'RedisSessionStore', timeoutMs });
   }
 
   /**

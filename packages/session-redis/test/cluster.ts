@@ -99,7 +99,7 @@ export async function behindProxies({ ports }: TestCluster): Promise<ProxiedClus
     natMap,
     connect(sendsAgain) {
       const telling = { redisOptions: { maxRetriesPerRequest: 0 }, retryDelayOnFailover: 0 };
-      const client = new Cluster([start], { natMap, ...(sendsAgain ? {} : telling) });
+      const client = new Cluster([start], { natMap, slotsRefreshTimeout: 30_000, ...(sendsAgain ? {} : telling) });
       client.on('error', () => {});
       return client;
     },

@@ -72,7 +72,7 @@ export interface SessionStoreBackend<S extends Session = Session> {
    */
   parts?(sessionId: string): AsyncIterable<readonly StoredRecord[]>;
   /** Default: collects in memory and is one write of `history`. */
-  stage?(sessionId: string): MaybePromise<StagedHistory>;
+  stage?: ((sessionId: string) => MaybePromise<StagedHistory>) | undefined;
   /** Default: nothing to change. */
   check?(): MaybePromise<string[]>;
   /** Lets go of a client of its own. Without it `close()` of the store does nothing. */
