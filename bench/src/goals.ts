@@ -11,21 +11,27 @@ export interface Verdict {
 }
 
 /** One for each goal of the row whose other figure, if it is about one, was measured too. */
-export function verdicts({ row, figures }: Measured, all: readonly Measured[]): Verdict[] {
-  const own = median(figures.get('@agents/core') ?? []);
+export function verdicts({ row, figures, together }: Measured, all: readonly Measured[]): Verdict[] {
+  const own = figures.get('@agents/core') ?? [];
   return (row.goals ?? []).flatMap((goal) => {
-    const other = goal.of === undefined ? 1 : figureOf(goal.of, row, all);
-    return other === undefined ? [] : [verdict(goal, own / other)];
+    if (goal.of === undefined) return [verdict(goal, median(own))];
+    const others = figuresOf(goal.of, row, all);
+    return others === undefined ? [] : [verdict(goal, ratio(own, others, together))];
   });
 }
 
-function figureOf(
+/** Of those that were measured beside each other in the same process or round, the median of their ratios. */
+function ratio(own: readonly number[], others: readonly number[], together: boolean): number {
+  if (!together) return median(own) / median(others);
+  return median(own.map((figure, index) => figure / (others[index] ?? Number.NaN)));
+}
+
+function figuresOf(
   { peer = '@agents/core', row: title }: Reference,
   row: Row,
   all: readonly Measured[],
-): number | undefined {
-  const figures = all.find((other) => other.row.title === (title ?? row.title))?.figures.get(peer);
-  return figures && median(figures);
+): readonly number[] | undefined {
+  return all.find((other) => other.row.title === (title ?? row.title))?.figures.get(peer);
 }
 
 function verdict(goal: Goal, figure: number): Verdict {

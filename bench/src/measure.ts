@@ -5,17 +5,36 @@ import { footprint } from './footprint.ts';
 import type { MeasurementName } from './rows.ts';
 import { loadPeer } from './peers/peer.ts';
 import type { Peer, PeerName } from './peers/peer.ts';
-import type { Contestant, StoreTimes } from './sqlite/times.ts';
+import { isBackend } from './sessions/backends.ts';
+import type { BackendName } from './sessions/backends.ts';
+import type { Contestant, StoreTimes } from './sessions/sqlite/times.ts';
 import type { Script } from './task.ts';
 
 const [peerName, seconds, divisor, ...names] = process.argv.slice(2);
 const name = peerName as PeerName;
 const ms = Number(seconds) * 1000;
-const all: number[][] = [];
-for (const measurement of names) all.push(await measure(measurement as MeasurementName));
+const all: (readonly (readonly number[])[])[] = [];
+for (const measurement of names) all.push(await measureRounds(measurement as MeasurementName));
 process.stdout.write(JSON.stringify(all));
 
-async function measure(measurement: MeasurementName): Promise<number[]> {
+/** The figures of each round: of sessions there are several. */
+async function measureRounds(measurement: MeasurementName): Promise<readonly (readonly number[])[]> {
+  switch (measurement) {
+    case 'langgraph-postgres':
+    case 'langgraph-sqlite': {
+      const { langGraphFigures } = await import('./sessions/langgraph.ts');
+      return await langGraphFigures(measurement === 'langgraph-sqlite' ? 'sqlite' : 'postgres', ms / 4);
+    }
+    default:
+      if (!isBackend(measurement)) return [await measure(measurement)];
+      const { sessionFigures } = await import('./sessions/figures.ts');
+      return await sessionFigures(measurement, { long: sized(100_000), short: Math.max(sized(1_000), 20), ms: ms / 4 });
+  }
+}
+
+type OneRound = Exclude<MeasurementName, BackendName | 'langgraph-postgres' | 'langgraph-sqlite'>;
+
+async function measure(measurement: OneRound): Promise<number[]> {
   switch (measurement) {
     case 'tool-call':
       return [(await msOf({ turns: 1, calls: 1 })) * 1000];
@@ -84,7 +103,7 @@ async function measure(measurement: MeasurementName): Promise<number[]> {
       return [bare.append, session.append, operation.append];
     }
     case 'sqlite-long': {
-      const { openStore } = await import('./sqlite/session.ts');
+      const { openStore } = await import('./sessions/sqlite/session.ts');
       const contestants = {
         short: { openStore, history: sized(2_000) },
         long: { openStore, history: sized(20_000) },
@@ -132,8 +151,8 @@ async function usPerTurn(turns: number): Promise<number> {
 async function besideBare(
   synchronous: 'FULL' | 'NORMAL',
 ): Promise<Record<'bare' | 'session' | 'operation', StoreTimes>> {
-  const floor = await import('./sqlite/floor.ts');
-  const { openStore } = await import('./sqlite/session.ts');
+  const floor = await import('./sessions/sqlite/floor.ts');
+  const { openStore } = await import('./sessions/sqlite/session.ts');
   const history = sized(2_000);
   const contestants = {
     bare: { openStore: floor.openStore, history },
@@ -147,7 +166,7 @@ async function timesOf<Name extends string>(
   contestants: Record<Name, Contestant>,
   synchronous: 'FULL' | 'NORMAL',
 ): Promise<Record<Name, StoreTimes>> {
-  const { storeTimes } = await import('./sqlite/times.ts');
+  const { storeTimes } = await import('./sessions/sqlite/times.ts');
   return await storeTimes(contestants, { synchronous, calls: sized(200), ms });
 }
 

@@ -1,5 +1,12 @@
-import type { PeerName } from './peers/peer.ts';
 import { peerNames } from './peers/peer.ts';
+import type { PeerName } from './peers/peer.ts';
+import type { BackendName } from './sessions/backends.ts';
+import { sessionMeasurements } from './sessions/rows.ts';
+import type { Protocol } from './sessions/wire.ts';
+
+/** Who has a column in a table. LangGraph's savers are measured beside sessions alone. */
+export type Contestant = PeerName | 'LangGraph';
+export const contestants: readonly Contestant[] = ['bare', 'ai', '@openai/agents', 'LangGraph', '@agents/core'];
 
 export type MeasurementName =
   | 'tool-call'
@@ -19,17 +26,24 @@ export type MeasurementName =
   | 'sqlite-normal'
   | 'sqlite-full'
   | 'sqlite-long'
+  | BackendName
+  | 'langgraph-postgres'
+  | 'langgraph-sqlite'
   | 'import'
   | 'footprint';
 
 /** What one process measures; it gives a figure for each of its rows. */
 export interface Measurement {
   readonly name: MeasurementName;
-  readonly peers: readonly PeerName[];
+  readonly peers: readonly Contestant[];
   /** One process measures them beside each other, and gives for each row the figures of its peers. */
   readonly together?: true;
-  /** The same figures each time: one process per peer is enough. */
-  readonly exact?: true;
+  /** One process per peer is enough: it gives the same figures each time, or those of several rounds. */
+  readonly once?: true;
+  /** What is started for it. */
+  readonly server?: Protocol;
+  /** It takes seconds before anything can be measured. */
+  readonly slow?: boolean;
   readonly rows: readonly Row[];
 }
 
@@ -37,7 +51,7 @@ export interface Row {
   readonly title: string;
   readonly unit: string;
   /** Default: those of the measurement. */
-  readonly peers?: readonly PeerName[];
+  readonly peers?: readonly Contestant[];
   readonly goals?: readonly Goal[];
 }
 
@@ -49,7 +63,7 @@ export type Goal =
 /** Another figure: that of a peer, that of another row, or both. */
 export interface Reference {
   /** Default `@agents/core`. */
-  readonly peer?: PeerName;
+  readonly peer?: Contestant;
   /** Its title. Default: the row with the goal. */
   readonly row?: string;
 }
@@ -193,7 +207,7 @@ const states: readonly Measurement[] = [
 
 const append = 'SQLite session of 2,000 items: append of 2';
 const appendFull = '… append of 2, synchronous=FULL';
-const sessions: readonly Measurement[] = [
+const files: readonly Measurement[] = [
   {
     name: 'sqlite-normal',
     peers: stores,
@@ -242,7 +256,7 @@ const imports: readonly Measurement[] = [
   {
     name: 'footprint',
     peers: packages,
-    exact: true,
+    once: true,
     rows: [
       { title: 'import: modules', unit: '', goals: [{ atMost: 20 }] },
       { title: 'import: size', unit: 'KiB', goals: [{ atMost: 450 }] },
@@ -251,4 +265,10 @@ const imports: readonly Measurement[] = [
   },
 ];
 
-export const measurements: readonly Measurement[] = [...runs, ...tracing, ...states, ...sessions, ...imports];
+/** Each group has a table of its own. */
+export const groups: readonly (readonly Measurement[])[] = [
+  [...runs, ...tracing, ...states, ...files],
+  sessionMeasurements,
+  imports,
+];
+export const measurements: readonly Measurement[] = groups.flat();

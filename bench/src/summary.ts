@@ -1,11 +1,12 @@
 import { median } from './clock.ts';
-import type { PeerName } from './peers/peer.ts';
-import type { Row } from './rows.ts';
+import type { Contestant, Row } from './rows.ts';
 
 /** What the processes of a measurement gave for one row, by peer. */
 export interface Measured {
   readonly row: Row;
-  readonly figures: ReadonlyMap<PeerName, readonly number[]>;
+  readonly figures: ReadonlyMap<Contestant, readonly number[]>;
+  /** What has the same index was measured in the same process, or in the same round of it. */
+  readonly together: boolean;
 }
 
 export interface Summary {

@@ -1,17 +1,18 @@
 import { verdicts } from './goals.ts';
-import { peerNames } from './peers/peer.ts';
+import { contestants } from './rows.ts';
 import { round, summary } from './summary.ts';
 import type { Measured } from './summary.ts';
 
-/** A Markdown table of medians, least and greatest in brackets. */
+/** A Markdown table of medians, least and greatest in brackets; a column for everybody who has a figure in it. */
 export function table(all: readonly Measured[]): string {
+  const names = contestants.filter((name) => all.some(({ figures }) => figures.has(name)));
   const lines = all.map((measured) => {
     const { title, unit } = measured.row;
-    const cells = peerNames.map((name) => cell(measured.figures.get(name)));
+    const cells = names.map((name) => cell(measured.figures.get(name)));
     const texts = verdicts(measured, all).map(({ text }) => text);
     return [unit === '' ? title : `${title}, ${unit}`, ...cells, texts.join('; ')];
   });
-  return aligned([['', ...peerNames, 'goal'], ...lines]);
+  return aligned([['', ...names, 'goal'], ...lines]);
 }
 
 function cell(figures: readonly number[] | undefined): string {
