@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 
+import { MemorySessionStore } from '@agents/core/session';
 import { sessionContract, sessionStoreContract } from '@agents/core/testing';
 import type { SessionStoreFixture } from '@agents/core/testing';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -265,6 +266,74 @@ describe('an import', () => {
     }
     expect(await other.import('b', whole())).toBe(1200);
     expect(await other.session('b').getItems()).toEqual(await store.session('a').getItems());
+  });
+});
+
+describe('copies', () => {
+  const turn = (n: number): object[] => [
+    user(`question ${n}`),
+    { type: 'reasoning', id: `rs_${n}`, summary: [] },
+    { type: 'function_call', call_id: `c_${n}`, name: 't', arguments: '{}' },
+    { type: 'function_call_output', call_id: `c_${n}`, output: 'ok' },
+    { role: 'assistant', content: `answer ${n}` },
+  ];
+  const turns = (from: number, to: number): object[] =>
+    Array.from({ length: to - from + 1 }, (_, index) => turn(from + index)).flat();
+  const itemsOf = async (store: { session(id: string): { getItems(): Promise<object[]> } }, id: string) =>
+    await store.session(id).getItems();
+
+  it('a fork at a turn, pruned, has whole pairs, and its source is untouched [SESS#72, SESS-373, SESS-374]', async () => {
+    await using store = new SQLiteSessionStore({ path: freshPath() });
+    await store.session('a').addItems(turns(1, 9) as never);
+    const fork = await store.fork('a', 'b', { untilTurn: 8 });
+    expect(await fork.getItems()).toEqual(turns(1, 7));
+    expect(await store.prune({ maxItems: 23, idleForMs: 1_000_000 })).toEqual({ sessions: 0, items: 15 + 25 });
+    expect(await fork.getItems()).toEqual(turns(4, 7));
+    await store.delete('a');
+    await store.session('a').addItems(turns(1, 4) as never);
+    await store.fork('a', 'c', { untilTurn: 3 });
+    expect(await store.prune({ maxItems: 20 })).toEqual({ sessions: 0, items: 0 });
+    expect(await itemsOf(store, 'a')).toEqual(turns(1, 4));
+    expect(await itemsOf(store, 'c')).toEqual(turns(1, 2));
+  });
+
+  it('an export goes into a store of another kind, and back; one that was cut off goes nowhere [SESS#73, SESS-376]', async () => {
+    await using store = new SQLiteSessionStore({ path: freshPath() });
+    const memory = new MemorySessionStore();
+    const items = [...turns(1, 120), user('Grüße 😀'), { end: true }];
+    await store.session('a').addItems(items as never);
+    expect(await memory.import('b', store.export('a'))).toBe(602);
+    expect(await itemsOf(memory, 'b')).toEqual(items);
+    expect(await store.import('c', memory.export('b'))).toBe(602);
+    expect(await itemsOf(store, 'c')).toEqual(items);
+    async function* cutOff(): AsyncGenerator<string> {
+      let last: string | undefined;
+      for await (const line of store.export('a')) {
+        if (last !== undefined) yield last;
+        last = line;
+      }
+    }
+    await expect(memory.import('d', cutOff())).rejects.toMatchObject({ code: 'session_error' });
+    expect(await memory.get('d')).toBeUndefined();
+  });
+
+  it('of a session with branches are those of its main branch, of one moment [SESS-207, SESS-373, SESS-376]', async () => {
+    await using store = new SQLiteSessionStore({ path: freshPath() });
+    const session = store.session('a');
+    await session.addItems(turns(1, 150) as never);
+    const branch = session.branch('other', { fromTurn: 100 });
+    await branch.addItems([user('on the branch')]);
+    await session.addItems(turns(151, 250) as never);
+    const fork = await store.fork('a', 'b', { untilTurn: 240 });
+    expect(await fork.getItems()).toEqual(turns(1, 239));
+    const exportedWhile = async (change: () => Promise<unknown>): Promise<number> => {
+      let lines = 0;
+      for await (const _ of store.export('a')) if (lines++ === 1) await change();
+      return lines;
+    };
+    expect(await exportedWhile(() => session.addItems([user('later')]))).toBe(1252);
+    expect(await exportedWhile(() => branch.popItem())).toBe(1253);
+    await expect(exportedWhile(() => session.popItem())).rejects.toMatchObject({ code: 'session_version_conflict' });
   });
 });
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, open, rename, unlink } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import { sha256Hex } from '../base/digest.ts';
 import { SessionSchemaError } from '../sessions/errors.ts';
@@ -129,7 +129,7 @@ export class FileHistory implements HistoryBackend {
           if (codeOf(error) !== 'ENOENT') throw error;
         });
       }
-      await syncFolder(this.#dir);
+      await this.#durably(async () => await syncFolder(this.#dir));
     });
   }
 
@@ -186,7 +186,7 @@ export class FileHistory implements HistoryBackend {
   // ---- changing it
 
   async #locked<R>(work: (stillOwn: () => Promise<void>) => Promise<R>): Promise<R> {
-    await mkdir(this.#dir, { recursive: true });
+    await makeFolder(this.#dir);
     return await withLock(`${this.#path}.lock`, this.#lockMs, this.#sessionId, work);
   }
 
@@ -278,6 +278,13 @@ function nextVersion(actual: string): string {
 function fileName(sessionId: string): string {
   const name = Buffer.from(sessionId, 'utf8').toString('base64url');
   return name.length <= 200 ? `${name}.ndjson` : `${name.slice(0, 100)}~${sha256Hex(sessionId)}.ndjson`;
+}
+
+/** With those that it is in, each brought to the disk in the one above. */
+async function makeFolder(path: string): Promise<void> {
+  const first = await mkdir(path, { recursive: true });
+  if (first === undefined) return;
+  for (let made = path; made.length >= first.length; made = dirname(made)) await syncFolder(dirname(made));
 }
 
 /** So that a name that was just made or removed is found after a power cut. Windows has no such thing. */

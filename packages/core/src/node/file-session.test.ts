@@ -256,6 +256,20 @@ describe('the lock', () => {
     expect(await session.getItems()).toHaveLength(2);
   });
 
+  it.runIf(process.platform === 'linux')('of a process that is only stopped is never broken', async () => {
+    const dir = freshDir();
+    await new FileSession<object>('s', { dir }).addItems([user('1')]);
+    const start = readFileSync(`/proc/${process.pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ')[19];
+    for (const path of [lockOf(dir), `${lockOf(dir)}.break`]) {
+      writeFileSync(path, owner(process.pid, hostname(), start));
+      const long = new Date(Date.now() - 3_600_000);
+      utimesSync(path, long, long);
+    }
+    const session = new FileSession<object>('s', { dir, operationTimeoutMs: 200 });
+    await expect(session.addItems([user('2')])).rejects.toMatchObject({ code: 'session_busy' });
+    expect(readdirSync(dir)).toHaveLength(3);
+  });
+
   it('of a living process, or of another host, is waited for; nothing is written, and reads go on [SESS-322]', async () => {
     for (const text of [owner(process.ppid), owner(1, 'another host')]) {
       const dir = freshDir();

@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 
 import { SessionBusyError } from '../sessions/errors.ts';
 
-/** A lock of another host, or of a process whose id was given to another, is broken after this time. */
+/** A lock of another host, or of a process of which the system does not tell when it began, is broken after this time. */
 const ABANDONED_MS = 60_000;
 const LONGEST_WAIT_MS = 50;
 
@@ -75,7 +75,8 @@ async function take(path: string, owner: Owner): Promise<boolean> {
 
 async function isAbandoned(path: string): Promise<boolean> {
   const owner = await readOwner(path);
-  if (owner !== undefined && (await isDead(owner))) return true;
+  const life = owner === undefined ? 'unknown' : await lifeOf(owner);
+  if (life !== 'unknown') return life === 'dead';
   const age = await ageOf(path);
   return age !== undefined && age > ABANDONED_MS;
 }
@@ -85,9 +86,7 @@ async function breakLock(path: string): Promise<void> {
   const breaking = `${path}.break`;
   if (!(await take(breaking, await newOwner()))) {
     // Whoever broke locks here may have died as well. It holds this for an instant only.
-    const owner = await readOwner(breaking);
-    if ((owner !== undefined && (await isDead(owner))) || ((await ageOf(breaking)) ?? 0) > ABANDONED_MS)
-      await unlink(breaking).catch(ignoreMissing);
+    if (await isAbandoned(breaking)) await unlink(breaking).catch(ignoreMissing);
     else await new Promise<void>((resolve) => void setTimeout(resolve, 1 + 5 * Math.random()));
     return;
   }
@@ -104,12 +103,13 @@ async function newOwner(): Promise<Owner> {
 }
 let ownStart: Promise<string | undefined> | undefined;
 
-/** As far as can be told from here: of processes of another host, nothing. */
-async function isDead({ host, pid, start }: Owner): Promise<boolean> {
-  if (host !== hostname()) return false;
-  if (!isAlive(pid)) return true;
+/** As far as can be told from here: of processes of another host, nothing. One that is stopped for long lives, and writes later. */
+async function lifeOf({ host, pid, start }: Owner): Promise<'alive' | 'dead' | 'unknown'> {
+  if (host !== hostname()) return 'unknown';
+  if (!isAlive(pid)) return 'dead';
   const now = await startOf(pid);
-  return start !== undefined && now !== undefined && start !== now;
+  if (start === undefined || now === undefined) return 'unknown';
+  return start === now ? 'alive' : 'dead';
 }
 
 /** Of Linux: the 22nd field, after the name, which may hold anything. */

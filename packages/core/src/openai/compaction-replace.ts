@@ -5,7 +5,8 @@ import type { AgentInputItem } from '../items/items.ts';
 import { appendItems, readItems, forgetAll } from '../sessions/calls.ts';
 import { supports } from '../sessions/contract.ts';
 import type { Session, TransactionalSession, VersionedSession } from '../sessions/contract.ts';
-import { SessionOutcomeUnknownError, SessionVersionConflictError } from '../sessions/errors.ts';
+import { SessionVersionConflictError } from '../sessions/errors.ts';
+import { settled } from '../sessions/settled.ts';
 import type { RunContext } from '../state/context.ts';
 
 /** More than any session holds: reads past a limit of the session's own. */
@@ -43,7 +44,7 @@ export async function replaceSuffix({
     } as const;
     const operation = { operationId: randomHex(16), transaction };
     try {
-      await known(() => session.applyHistoryTransaction(operation, ctx));
+      await settled(() => session.applyHistoryTransaction(operation, ctx));
       return true;
     } catch (error) {
       if ((error as { code?: unknown }).code !== 'session_suffix_mismatch') throw error;
@@ -81,7 +82,7 @@ async function replaceVersioned({ session, ...how }: Replacement & { session: Ve
     const options = { ifVersion: version, operationId: randomHex(16) };
     const whole = [...compacted, ...items.slice(old.length)];
     try {
-      await known(() => session.replaceHistory(whole, options, ctx));
+      await settled(() => session.replaceHistory(whole, options, ctx));
       return true;
     } catch (error) {
       if (!(error instanceof SessionVersionConflictError)) throw error;
@@ -116,17 +117,6 @@ async function restore(session: Session, ctx: RunContext | undefined, items: rea
   if (left.length === items.length && startsWith(left, items)) return;
   if (left.length > 0) await forgetAll(session, ctx);
   await appendItems(session, items, ctx);
-}
-
-/** Repeats a change with an operation id while nobody knows whether it was stored. */
-async function known<T>(change: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await change();
-    } catch (error) {
-      if (!(error instanceof SessionOutcomeUnknownError) || attempt >= ATTEMPTS) throw error;
-    }
-  }
 }
 
 function startsWith(items: readonly AgentInputItem[], head: readonly AgentInputItem[]): boolean {

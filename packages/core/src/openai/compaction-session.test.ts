@@ -1,8 +1,11 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Agent, getRunErrorState, MemorySession, RunState, UserError } from '../index.ts';
 import type { AgentInputItem, LogRecord } from '../index.ts';
-import { MemorySessionStore } from '../session.ts';
+import { EncryptedSession, MemorySessionStore } from '../session.ts';
 import type { Session, SessionSettings } from '../session.ts';
+import { itemDigest } from '../items/convert.ts';
+import { compactionEvidence, compactionGeneration } from '../sessions/contract.ts';
+import type { CompactionOptions } from '../sessions/contract.ts';
 import { bothForms } from '../testing/forms.ts';
 import { FakeOpenAI, resetDefaults, ScriptedModel, sessionContract, toolCall } from '../testing/index.ts';
 import type { FakeStep } from '../testing/index.ts';
@@ -260,6 +263,78 @@ describe('OpenAICompactionSession', () => {
     expect(asked()).toHaveLength(1);
   });
 
+  it('lets changes wait for a replacement, and a replacement for changes [SESS-317]', async () => {
+    const calls: string[] = [];
+    const gates = new Map<string, () => void>();
+    /** Each call of the wrapped session begins when the test lets it. */
+    class Gated extends FourFunctions {
+      async #at<R>(name: string, work: () => Promise<R>): Promise<R> {
+        calls.push(name);
+        await new Promise<void>((resolve) => void gates.set(name, resolve));
+        return await work();
+      }
+      override addItems = (items: readonly AgentInputItem[]) => this.#at('add', () => this.memory.addItems(items));
+      override popItem = () => this.#at('pop', () => this.memory.popItem());
+      override clearSession = () => this.#at('clear', () => this.memory.clearSession());
+    }
+    const turn = async (name: string): Promise<void> => {
+      await vi.waitFor(() => expect(gates.has(name)).toBe(true));
+      gates.get(name)?.();
+      gates.delete(name);
+    };
+    const { session, compacting, gives } = await wrapped(new Gated());
+    await session.memory.addItems(talk(10));
+    gives([summary]);
+    const before = compacting.addItems([user('before')]);
+    const compaction = compacting.runCompaction();
+    await turn('add');
+    await before;
+    // The replacement has begun: it clears, then adds.
+    await vi.waitFor(() => expect(calls).toEqual(['add', 'clear']));
+    const meanwhile = [compacting.addItems([user('meanwhile')]), compacting.popItem()];
+    await turn('clear');
+    await turn('add');
+    await compaction;
+    await vi.waitFor(() => expect(calls.slice(0, 5)).toEqual(['add', 'clear', 'add', 'add', 'pop']));
+    await turn('add');
+    await turn('pop');
+    await Promise.all(meanwhile);
+    expect(calls).toHaveLength(5);
+    expect(await session.memory.getItems()).toEqual([summary]);
+  });
+
+  it('counts candidates anew after what may have changed them, and where others are seen to change the history [SESS-317]', async () => {
+    const plain = new FourFunctions();
+    const { compacting } = await wrapped(plain);
+    let reads = 0;
+    const getItems = plain.getItems.bind(plain);
+    plain.getItems = async (limit) => {
+      reads++;
+      return await getItems(limit);
+    };
+    const readsOf = async (change: () => Promise<unknown>): Promise<number> => {
+      await change().catch(() => undefined);
+      reads = 0;
+      await compacting.deferCompaction('resp_1');
+      return reads;
+    };
+    expect(await readsOf(() => compacting.addItems([said('1')]))).toBe(1);
+    expect(await readsOf(() => compacting.addItems([said('2')]))).toBe(0);
+    plain.failing = ['addItems'];
+    expect(await readsOf(() => compacting.addItems([said('3')]))).toBe(1);
+    expect(await readsOf(() => compacting.popItem())).toBe(1);
+    expect(await readsOf(() => compacting.clearSession())).toBe(1);
+    expect(compacting.deferredResponseId).toBeUndefined();
+
+    const versioned = await wrapped(new MemorySession());
+    await versioned.compacting.addItems([said('1')]);
+    await versioned.compacting.deferCompaction('resp_1');
+    expect(versioned.compacting.deferredResponseId).toBeUndefined();
+    await versioned.session.addItems(talk(9, 'others'));
+    await versioned.compacting.deferCompaction('resp_2');
+    expect(versioned.compacting.deferredResponseId).toBe('resp_2');
+  });
+
   it('remembers a response that it put off until a compaction succeeds; pop and clear forget it, also when they fail [SESS-121, 326, SESS#97]', async () => {
     const { fake, session, compacting } = await wrapped(new FourFunctions());
     await compacting.deferCompaction('resp_0');
@@ -325,6 +400,60 @@ bothForms((runForm, form) => {
       const stored = await session.getItems(100);
       expect(stored.slice(0, 4)).toEqual(old);
       expect(kindsOf(stored.slice(4))).toBe('u compaction');
+    });
+
+    it('matches what an encrypted session holds, and has the output encrypted; what others encrypted stays, what is too old goes [SESS-328]', async () => {
+      const inner = new MemorySession<object>('s');
+      let now = 1_700_000_000_000;
+      const encrypted = new EncryptedSession(inner, { encryptionKey: 'correct horse', ttlMs: 60_000, now: () => now });
+      const foreign = new EncryptedSession<object>(inner, { encryptionKey: 'another', ttlMs: null });
+      const { compacting, asked } = await wrapped<Session>(encrypted, { mode: 'input' });
+      await encrypted.addItems(talk(2, 'old'));
+      now += 120_000;
+      const agent = agentWith(
+        new ScriptedModel([
+          async () => {
+            await foreign.addItems([{ role: 'user', content: 'theirs' }]);
+            return toolCall('t');
+          },
+          ...Array.from({ length: 5 }, () => toolCall('t')),
+          'done',
+        ]),
+      );
+      await runForm(agent, 'x', { session: compacting });
+      expect(asked()).toHaveLength(1);
+      expect(kindsOf(asked()[0]?.['input'] as AgentInputItem[])).toBe(`u${' fc fco'.repeat(6)} m`);
+      expect(kindsOf(await encrypted.getItems())).toBe('u compaction');
+      expect(await foreign.getItems()).toEqual([{ role: 'user', content: 'theirs' }]);
+      // Two of ours, one of theirs; nothing readable is left of what was compacted.
+      const stored = await inner.getItems();
+      expect(stored).toHaveLength(3);
+      expect(stored.every((one) => '__enc__' in one)).toBe(true);
+    });
+
+    it('tells what the model saw, and with which changes: only automatic calls do [SESS-123, SESS-124]', async () => {
+      const { session, compacting } = await wrapped(new MemorySession());
+      const told: CompactionOptions[] = [];
+      compacting.runCompaction = async (options) => void told.push(options);
+      await session.addItems(talk(1, 'old'));
+      const controller = new AbortController();
+      const model = new ScriptedModel([toolCall('t'), 'done']);
+      await runForm(agentWith(model), 'x', {
+        session: compacting,
+        reasoningItemIdPolicy: 'omit',
+        signal: controller.signal,
+      });
+      expect(told).toHaveLength(1);
+      const [options = {}] = told;
+      expect(Object.keys(options).toSorted()).toEqual(['responseId']);
+      const { itemDigests, reasoningItemIdPolicy, generation, signal } = options[compactionEvidence] ?? {};
+      // The last request (two old items, the input, the call and its output), then its answer.
+      expect(itemDigests).toHaveLength(6);
+      const seen = [...(model.calls[1]?.request.input ?? [])];
+      expect(itemDigests?.slice(0, 5)).toEqual(seen.map((one) => itemDigest(one, 'normalized')));
+      expect(reasoningItemIdPolicy).toBe('omit');
+      expect(generation).toBe((compacting as { [compactionGeneration]?: number })[compactionGeneration]);
+      expect(signal?.aborted).toBe(false);
     });
 
     it('asks nothing where a session cannot replace a part, or nothing is as the model saw it [SESS-323, SESS#94]', async () => {

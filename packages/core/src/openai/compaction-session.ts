@@ -320,8 +320,9 @@ export class OpenAICompactionSession implements CompactionAwareSession {
 
   /** Without reading the history where a count will do. */
   async #isTime(responseId: string | undefined, ctx: RunContext | undefined): Promise<boolean> {
-    if (this.#shouldCompact === undefined && this.#changes.candidates !== undefined)
-      return this.#changes.candidates >= ENOUGH;
+    // Where versions tell that others change the history too, it is always looked at.
+    const counted = supports(this.session, 'versions') ? undefined : this.#changes.candidates;
+    if (this.#shouldCompact === undefined && counted !== undefined) return counted >= ENOUGH;
     await this.#changes.ended();
     const items = await readItems(this.session, ALL, ctx);
     this.#changes.counted(items.filter(isCandidate).length);

@@ -193,7 +193,7 @@ bothForms((runForm, form) => {
       );
     });
 
-    it('that throw fail the run with their error, behind an output that is accepted history [RUN#28, RUN-913, RUN-1613]', async () => {
+    it('that throw fail the run with their error, behind an output that is accepted history [RUN#28, RUN-913, RUN-1613, SESS-087]', async () => {
       const failure = new Error('no verdict');
       const broken: OutputGuardrail = {
         name: 'bad',

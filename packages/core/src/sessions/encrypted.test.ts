@@ -353,6 +353,44 @@ describe('capabilities', () => {
     expect(await inner.getItems()).toHaveLength(2);
   });
 
+  it('reclaim what is too old at the head of the history with a suffix, and nowhere else [SESS-328]', async () => {
+    for (const before of [[], ['plain'], ['theirs'], ['fresh']]) {
+      const inner = new MemorySession<object>('s');
+      let now = 1_700_000_000_000;
+      const of = (encryptionKey: string) =>
+        managed(new EncryptedSession<object>(inner, { encryptionKey, ttlMs: 60_000, now: () => now }));
+      const session = of(KEY);
+      if (before[0] === 'plain') await inner.addItems([user('plain')]);
+      if (before[0] === 'theirs') await of('another').addItems([user('theirs')]);
+      await session.addItems(Array.from({ length: 40 }, () => user('old')));
+      now += 120_000;
+      if (before[0] === 'fresh') await session.addItems([user('fresh')]);
+      await session.addItems([user('1')]);
+      await session.applyHistoryTransaction({
+        operationId: 'op',
+        transaction: { type: 'replace_suffix', expectedSuffix: [user('1')], replacement: [user('2')] },
+      });
+      expect((await session.getItems()).at(-1)).toEqual(user('2'));
+      expect(await inner.getItems()).toHaveLength(before.length === 0 ? 1 : 41 + before.length);
+    }
+  });
+
+  it('pop exactly once though the answer to it was lost [SESS-102, SESS-283]', async () => {
+    const inner = new MemorySession<object>('s');
+    const session = new EncryptedSession<object>(inner, { encryptionKey: KEY, ttlMs: null });
+    await session.addItems([user('1'), user('2')]);
+    const apply = inner.applyHistoryTransaction.bind(inner);
+    let lost = 2;
+    inner.applyHistoryTransaction = async (operation) => {
+      await apply(operation);
+      if (lost-- > 0) throw new SessionOutcomeUnknownError('lost', { operation: 'replace' });
+    };
+    expect(await session.popItem()).toEqual(user('2'));
+    expect(await session.getItems()).toEqual([user('1')]);
+    lost = 3;
+    await expect(session.popItem()).rejects.toMatchObject({ code: 'session_outcome_unknown' });
+  });
+
   it('hand the context down to sessions that want it, and no others see it [SESS-032, SESS-033, SESS-288]', async () => {
     const calls: unknown[][] = [];
     const store = new MemorySession<object>('s');

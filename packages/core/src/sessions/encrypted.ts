@@ -10,6 +10,7 @@ import { Envelopes } from './envelopes.ts';
 import type { EncryptionOptions, Seen } from './envelopes.ts';
 import { SessionError } from './errors.ts';
 import { changeDigest, checkBatch, checkOperation, checkWriteOptions } from './operations.ts';
+import { settled } from './settled.ts';
 import { readSessionId, resolveLimit } from './settings.ts';
 
 /** What the wrapped session gave, and its version where that was asked for. */
@@ -223,7 +224,7 @@ export class EncryptedSession<T extends object = AgentInputItem> implements Sess
 
   /**
    * The stored tail that holds these items, and what of it stays: envelopes that nobody here can read. What is too old goes
-   * with it, at the head of the history too.
+   * with it, and also where nothing else comes before it: at the head of the history.
    */
   async #findSuffix(
     expected: readonly string[],
@@ -235,13 +236,14 @@ export class EncryptedSession<T extends object = AgentInputItem> implements Sess
       const seen = await this.#envelopes.look(stored, await this.#id());
       const from = suffixStart(seen, expected);
       if (from === undefined) return undefined;
-      if (from >= 0) {
-        const isHead = stored.length < window && seen.slice(0, from).every(({ kind }) => kind === 'expired');
-        const start = isHead ? 0 : from;
+      const isAll = stored.length < window;
+      const isOldBefore = seen.slice(0, Math.max(0, from)).every(({ kind }) => kind === 'expired');
+      if (from >= 0 && (isAll || !isOldBefore)) {
+        const start = isOldBefore ? 0 : from;
         const kept = stored.slice(start).filter((_, index) => stays(seen[start + index]));
         return { suffix: stored.slice(start), kept };
       }
-      if (stored.length < window) return undefined;
+      if (isAll) return undefined;
     }
   }
 
@@ -262,8 +264,9 @@ export class EncryptedSession<T extends object = AgentInputItem> implements Sess
   async #remove(stored: object, ctx: RunContext | undefined): Promise<boolean> {
     if (supports(this.session, 'transactions')) {
       const transaction = { type: 'replace_suffix', expectedSuffix: [stored], replacement: [] } as const;
+      const operation = { operationId: `pop-${randomHex(16)}`, transaction };
       try {
-        await this.#capability('applyHistoryTransaction')({ operationId: `pop-${randomHex(16)}`, transaction }, ctx);
+        await settled(async () => await this.#capability('applyHistoryTransaction')(operation, ctx));
         return true;
       } catch (error) {
         if ((error as { code?: unknown }).code === 'session_suffix_mismatch') return false;

@@ -131,6 +131,25 @@ describe('the value', () => {
     expect(await session.getItems(2)).toEqual([user('2'), user('3')]);
   });
 
+  it('keeps what others put there that is no item, as it is [SESS-153]', async () => {
+    const store = new MapStore();
+    let deep: unknown = 'deep';
+    for (let level = 0; level < 600; level++) deep = [deep];
+    const odd = ['', 'broken', 7, null, { deep }, ['list']];
+    store.put('s:messages', JSON.stringify([...odd, '{"role":"user","content":"1"}']));
+    const session = new KeyValueSession<object>('s', { store });
+    expect(await session.getItems()).toEqual([user('1')]);
+    await session.addItems([user('2')]);
+    await session.applyHistoryTransaction({
+      operationId: 'op',
+      transaction: { type: 'replace_suffix', expectedSuffix: [user('1'), user('2')], replacement: [user('3')] },
+    });
+    expect(await session.popItem()).toEqual(user('3'));
+    await session.addItems([user('4')]);
+    const [, ...stored] = JSON.parse(store.values.get('s:messages')?.value ?? '') as unknown[];
+    expect(stored).toEqual([...odd, '{"role":"user","content":"4"}']);
+  });
+
   it.each(['{"role":"user"}', 'text', '[1', 'null'])(
     'that is no array is read as empty and never overwritten: %s [SESS-321]',
     async (value) => {

@@ -74,7 +74,8 @@ function keyPrefix(value: unknown): string | undefined {
 
 /** The value of a session, taken apart. */
 interface Aggregate {
-  readonly texts: readonly (string | undefined)[];
+  /** As they stand in the array: texts of items, and what others put there. */
+  readonly elements: readonly unknown[];
   readonly operations: OperationMemory;
   /** Drawn when the value was made, and how often it was changed since. */
   readonly epoch: string;
@@ -103,7 +104,7 @@ class KeyValueHistory implements HistoryBackend {
     const aggregate = parse((await this.#store.get(this.#messages))?.value);
     // Nothing can be read of it, and somebody has to hear of it.
     if (aggregate === undefined) return { records: [{ text: undefined, position: 0 }], version: 'unreadable' };
-    const records = aggregate.texts.map((text, position): StoredRecord => ({ text, position }));
+    const records = aggregate.elements.map(recordOf);
     const from = count === undefined ? 0 : Math.max(0, records.length - count);
     return { records: records.slice(from), version: versionOf(aggregate) };
   }
@@ -125,10 +126,10 @@ class KeyValueHistory implements HistoryBackend {
 
   async pop(): Promise<StoredRecord | undefined> {
     return await this.#update<StoredRecord | undefined>((aggregate) => {
-      const position = aggregate.texts.length - 1;
+      const position = aggregate.elements.length - 1;
       if (position < 0) return { answer: undefined };
-      const answer = { text: aggregate.texts[position], position };
-      return { answer, next: advanced(aggregate, aggregate.texts.slice(0, -1)) };
+      const answer = recordOf(aggregate.elements[position], position);
+      return { answer, next: advanced(aggregate, aggregate.elements.slice(0, -1)) };
     }, true);
   }
 
@@ -205,39 +206,37 @@ function changed(
   change: HistoryWrite,
   operation: HistoryOperationKey | undefined,
 ): { answer: string; next: Aggregate } {
-  const { texts, operations } = aggregate;
-  const next = advanced(aggregate, [...keptOf(texts, change), ...change.texts]);
+  const { elements, operations } = aggregate;
+  const next = advanced(aggregate, [...keptOf(elements, change), ...change.texts]);
   const answer = versionOf(next);
   if (operation === undefined) return { answer, next };
   return { answer, next: { ...next, operations: operations.with(operation, answer) } };
 }
 
-function advanced(aggregate: Aggregate, texts: Aggregate['texts']): Aggregate {
+function advanced(aggregate: Aggregate, elements: readonly unknown[]): Aggregate {
   const epoch = aggregate.epoch === '' ? randomHex(6) : aggregate.epoch;
-  return { ...aggregate, texts, epoch, count: aggregate.count + 1 };
+  return { ...aggregate, elements, epoch, count: aggregate.count + 1 };
 }
 
-function keptOf(texts: readonly (string | undefined)[], change: HistoryWrite): readonly (string | undefined)[] {
-  if (change.type === 'append') return texts;
+function keptOf(elements: readonly unknown[], change: HistoryWrite): readonly unknown[] {
+  if (change.type === 'append') return elements;
   if (change.type === 'replace') return [];
-  const found = matchSuffix(
-    texts.map((text, position) => ({ text, position })),
-    change.expected,
-  );
+  const found = matchSuffix(elements.map(recordOf), change.expected);
   if (found?.length !== change.expected.length) throw suffixMismatch();
   const gone = new Set(found);
-  return texts.filter((_, index) => !gone.has(index));
+  return elements.filter((_, index) => !gone.has(index));
 }
 
 /** Other writers change items and no count, so the items are in it too. */
-function versionOf({ epoch, count, texts }: Aggregate): string {
-  if (epoch === '' && texts.length === 0) return 'none';
-  return `${epoch}:${count}:${texts.length}:${sha256Hex(texts.at(-1) ?? '').slice(0, 16)}`;
+function versionOf({ epoch, count, elements }: Aggregate): string {
+  if (epoch === '' && elements.length === 0) return 'none';
+  const newest = JSON.stringify(elements.at(-1)) ?? '';
+  return `${epoch}:${count}:${elements.length}:${sha256Hex(newest).slice(0, 16)}`;
 }
 
 /** `undefined`: it is not what a session looks like. */
 function parse(value: string | undefined): Aggregate | undefined {
-  const empty = { texts: [], operations: new OperationMemory([]), epoch: '', count: 0 };
+  const empty = { elements: [], operations: new OperationMemory([]), epoch: '', count: 0 };
   if (value === undefined) return empty;
   try {
     const array: unknown = JSON.parse(value);
@@ -245,25 +244,31 @@ function parse(value: string | undefined): Aggregate | undefined {
     const [first, ...rest] = array as unknown[];
     const mark =
       typeof first === 'string' && first.startsWith(MARK) ? parseObject(first.slice(MARK.length)) : undefined;
-    const texts = (mark === undefined ? (array as unknown[]) : rest).map(textOf);
-    if (mark === undefined) return { ...empty, texts };
+    if (mark === undefined) return { ...empty, elements: array as unknown[] };
     const { epoch, count, operations } = mark;
-    return { texts, operations: OperationMemory.from(operations), epoch: String(epoch), count: Number(count) };
+    return { elements: rest, operations: OperationMemory.from(operations), epoch: String(epoch), count: Number(count) };
   } catch {
     return undefined;
   }
 }
 
 /** Python keeps items as texts, and reads those that are not. */
-function textOf(element: unknown): string | undefined {
-  if (typeof element === 'string') return element;
-  return isObject(element) ? encodeItem(element) : undefined;
+function recordOf(element: unknown, position: number): StoredRecord {
+  return { text: typeof element === 'string' ? element : textOf(element), position };
 }
 
-function serialize({ texts, operations, epoch, count }: Aggregate): string {
+function textOf(element: unknown): string | undefined {
+  try {
+    return isObject(element) ? encodeItem(element) : undefined;
+  } catch {
+    // Nested deeper than any item.
+    return undefined;
+  }
+}
+
+function serialize({ elements, operations, epoch, count }: Aggregate): string {
   const mark = { epoch, count, operations: operations.toJSON() };
-  // What is no text was no item either; an empty text is as little, and keeps its place.
-  return JSON.stringify([MARK + JSON.stringify(mark), ...texts.map((text) => text ?? '')]);
+  return JSON.stringify([MARK + JSON.stringify(mark), ...elements]);
 }
 
 function parseObject(text: string): Record<string, unknown> | undefined {

@@ -3,11 +3,11 @@ import { randomHex } from '../base/ids.ts';
 import type { AgentInputItem } from '../items/items.ts';
 import { supports } from './contract.ts';
 import type { Session } from './contract.ts';
-import { SessionError, SessionOutcomeUnknownError } from './errors.ts';
+import { SessionError } from './errors.ts';
 import { convertJsSdkItems } from './js-sdk-items.ts';
+import { settled } from './settled.ts';
 
 const BATCH = 500;
-const ATTEMPTS = 3;
 
 /**
  * Copies a history in batches of 500, converting items of npm `@openai/agents`; resolves to the count. `to` has to be empty:
@@ -42,12 +42,7 @@ async function append(to: Session, items: readonly AgentInputItem[]): Promise<vo
     return;
   }
   const operation = { operationId: `migrate-${randomHex(16)}`, transaction: { type: 'append_items', items } } as const;
-  for (let attempt = 1; ; attempt++) {
-    try {
-      await to.applyHistoryTransaction(operation);
-      return;
-    } catch (error) {
-      if (!(error instanceof SessionOutcomeUnknownError) || attempt === ATTEMPTS) throw error;
-    }
-  }
+  await settled(async () => {
+    await to.applyHistoryTransaction(operation);
+  });
 }

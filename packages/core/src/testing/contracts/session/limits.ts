@@ -76,20 +76,18 @@ export const limits: readonly SessionCase[] = [
       await short.addItems(users(10));
       const long = await scene.open();
       for (let from = 1; from <= 10_000; from += 2_500) await long.addItems(users(2_500, from));
-      const read = async (): Promise<number[]> => {
-        const times = [0, 0];
+      // The quickest of many, in turn: what else the machine does slows some of them down.
+      const quickest = [Infinity, Infinity];
+      for (let i = 0; i < 20; i++)
         for (const [index, session] of [short, long].entries()) {
           const start = performance.now();
-          for (let i = 0; i < 10; i++) same((await session.getItems(5)).length, 5, 'count of items');
-          times[index] = performance.now() - start;
+          same((await session.getItems(5)).length, 5, 'count of items');
+          quickest[index] = Math.min(quickest[index] ?? 0, performance.now() - start);
         }
-        return times;
-      };
-      await read();
-      const [ten = 0, tenThousand = 0] = await read();
-      // Below 50 ms for ten reads the figure says more about the machine than about the session.
+      const [ten = 0, tenThousand = 0] = quickest;
+      // Below 5 ms the figure says more about the machine than about the session.
       check(
-        tenThousand <= Math.max(20 * ten, 50),
+        tenThousand <= Math.max(20 * ten, 5),
         `at most 20 times ${ten.toFixed(1)} ms, not ${tenThousand.toFixed(1)} ms`,
       );
     },
