@@ -16,11 +16,13 @@ export class Rig {
   readonly proxy: CuttingProxy;
   /** Through the proxy. */
   readonly url: string;
-  readonly client: MongoClient;
   readonly #folder: string;
   readonly #port: number;
   #server: RunningServer;
   #direct: MongoClient;
+  #client: MongoClient;
+  /** Met the end of the server, and may be about to hear of it. */
+  #former: MongoClient | undefined;
 
   private constructor(topology: Topology, proxy: CuttingProxy, server: RunningServer) {
     this.topology = topology;
@@ -29,7 +31,7 @@ export class Rig {
       topology === 'standalone'
         ? `mongodb://127.0.0.1:${proxy.port}/?directConnection=true`
         : replicaSetUrl(proxy.port);
-    this.client = new MongoClient(this.url, quick);
+    this.#client = new MongoClient(this.url, quick);
     this.#folder = server.folder;
     this.#port = server.port;
     this.#server = server;
@@ -41,6 +43,11 @@ export class Rig {
     const proxy = await CuttingProxy.start(port);
     const folder = mkdtempSync(join(tmpdir(), 'session-mongo-faults-'));
     return new Rig(topology, proxy, await startOn(topology, proxy, folder, port));
+  }
+
+  /** Through the proxy. A client that met the end of its server is not used again: after a restart it is another one. */
+  get client(): MongoClient {
+    return this.#client;
   }
 
   /** Not through the proxy. */
@@ -59,10 +66,13 @@ export class Rig {
     await this.#direct.close();
     this.#server = await startOn(this.topology, this.proxy, this.#folder, this.#port);
     this.#direct = new MongoClient(this.#server.url, quick);
+    await this.#former?.close();
+    this.#former = this.#client;
+    this.#client = new MongoClient(this.url, quick);
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.client.close(), this.#direct.close()]);
+    await Promise.all([this.#client.close(), this.#direct.close(), this.#former?.close()]);
     await Promise.all([this.proxy.close(), this.#server.stop()]);
     rmSync(this.#folder, { recursive: true, force: true });
   }
