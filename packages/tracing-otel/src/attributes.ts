@@ -2,12 +2,11 @@ import type { Attributes } from '@opentelemetry/api';
 import { SpanKind } from '@opentelemetry/api';
 import type { Span, Trace } from '@agents/core/tracing';
 import type { Content } from './content.ts';
-import { finishReasonsOf, modelEnd, modelStart, requestModelOf } from './model-attributes.ts';
+import { addModelStart, finishReasonsOf, modelEnd, requestModelOf } from './model-attributes.ts';
 import { agents, common, genAi, operations } from './names.ts';
 
 /** Where a span stands: what it has of the spans around it. */
 export interface Place {
-  readonly agentName: string | undefined;
   readonly turn: number | undefined;
   readonly conversationId: string | undefined;
   /** The agent around it answers in a schema. */
@@ -62,61 +61,75 @@ export function kindOf(span: Span): SpanKind {
 }
 
 /** What every span of ours says of itself. */
-function identity(item: Trace | Span, attributes: Attributes): Attributes {
+function addIdentity(item: Trace | Span, attributes: Attributes): void {
   const trace = item.type === 'trace' ? item : item.trace;
   attributes[agents.traceId] = trace.traceId;
   if (item.type !== 'trace') attributes[agents.spanId] = item.spanId;
   attributes[agents.spanType] = item.type;
   if (trace.groupId !== undefined) attributes[agents.groupId] = trace.groupId;
-  return attributes;
 }
 
 /** A trace's attributes at its start; nothing but content comes later. */
 export function traceStart(trace: Trace): Attributes {
-  const attributes = identity(trace, { [genAi.operation]: operations.workflow, [genAi.agentName]: trace.name });
+  const attributes: Attributes = {};
+  attributes[genAi.operation] = operations.workflow;
+  attributes[genAi.agentName] = trace.name;
+  addIdentity(trace, attributes);
   if (trace.groupId !== undefined) attributes[genAi.conversationId] = trace.groupId;
   return attributes;
 }
 
 /** What is known at the start and what samplers read (TRACE-O9). */
-export function spanStart(span: Span, place: Place): Attributes {
-  const attributes = identity(span, startOf(span));
-  if (place.agentName !== undefined && span.type !== 'agent' && NAMED.has(span.type))
-    attributes[genAi.agentName] = place.agentName;
+export function spanStart(span: Span, agentName: string | undefined): Attributes {
+  const attributes: Attributes = {};
+  addStart(span, attributes);
+  addIdentity(span, attributes);
+  if (agentName !== undefined && NAMED.has(span.type)) attributes[genAi.agentName] = agentName;
   return attributes;
 }
 
 /** Spans that say whose they are. */
 const NAMED: ReadonlySet<string> = new Set(['response', 'generation', 'function', 'handoff', 'guardrail']);
 
-function startOf(span: Span): Attributes {
+function addStart(span: Span, attributes: Attributes): void {
   switch (span.type) {
     case 'agent':
-      return { [genAi.operation]: operations.agent, [genAi.agentName]: span.spanData.name };
+      attributes[genAi.operation] = operations.agent;
+      attributes[genAi.agentName] = span.spanData.name;
+      break;
     case 'response':
     case 'generation':
-      return modelStart(span);
+      addModelStart(span, attributes);
+      break;
     case 'function':
-      return { [genAi.operation]: operations.tool, [genAi.toolName]: span.spanData.name, [genAi.toolType]: 'function' };
+      attributes[genAi.operation] = operations.tool;
+      attributes[genAi.toolName] = span.spanData.name;
+      attributes[genAi.toolType] = 'function';
+      break;
     case 'handoff':
-      return { [genAi.operation]: operations.tool, [genAi.toolType]: 'function' };
+      attributes[genAi.operation] = operations.tool;
+      attributes[genAi.toolType] = 'function';
+      break;
     case 'guardrail':
-      return { [agents.guardrailName]: span.spanData.name };
+      attributes[agents.guardrailName] = span.spanData.name;
+      break;
     case 'turn':
-      return { [agents.turn]: span.spanData.turn };
+      attributes[agents.turn] = span.spanData.turn;
+      break;
     case 'mcp_tools':
-      return { [common.mcpMethod]: 'tools/list' };
+      attributes[common.mcpMethod] = 'tools/list';
+      break;
     case 'transcription':
     case 'speech':
-      return speechStart(span);
+      attributes[genAi.operation] = span.type;
+      setText(attributes, genAi.requestModel, span.spanData.model);
+      break;
+    case 'task':
+    case 'custom':
+    case 'speech_group':
+      break;
     default:
-      return {};
   }
-}
-
-function speechStart(span: Span<'transcription'> | Span<'speech'>): Attributes {
-  const { model } = span.spanData;
-  return { [genAi.operation]: span.type, ...(model === undefined ? undefined : { [genAi.requestModel]: model }) };
 }
 
 /** What is known at the end beside `started`. `content`: where what people said may be shown. */

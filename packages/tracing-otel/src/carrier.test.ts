@@ -10,11 +10,18 @@ const origin = (spanId: string): Origin => ({
 
 it('knows the origins of the last 4096 traces, those that were asked for again among the latest [TRACE-O18]', () => {
   const origins = new Origins();
-  for (let i = 0; i < 4096; i++) origins.set(`trace_${i}`, origin('b'.repeat(16)));
+  const add = (from: number, to: number): void => {
+    for (let i = from; i < to; i++) origins.set(`trace_${i}`, origin('b'.repeat(16)));
+  };
+  add(0, 4096);
   origins.set('trace_0', origin('c'.repeat(16)));
-  for (let i = 4096; i < 4096 + 10; i++) origins.set(`trace_${i}`, origin('b'.repeat(16)));
+  // One of each 4096 is no new one.
+  add(4096, 4096 + 4095);
   const known = (id: number): boolean => origins.get(`trace_${id}`) !== undefined;
-  expect([known(0), known(1), known(10), known(11), known(4105)]).toEqual([true, false, false, true, true]);
+  expect([known(0), known(4096), known(4096 + 4094)]).toEqual([true, true, true]);
+  expect(origins.get('trace_0')?.root.spanId).toBe('c'.repeat(16));
+  add(10_000, 10_001);
+  expect([known(0), known(1), known(4095), known(4096), known(10_000)]).toEqual([true, false, false, true, true]);
 });
 
 it('is read back as it was written [TRACE-R12, O18]', () => {

@@ -51,19 +51,19 @@ const REMEMBERED = 4096;
 
 /** Origins of the traces of this process, the latest ones. */
 export class Origins {
-  readonly #byTrace = new Map<string, Origin>();
-  /** Made once: a new one looks at all that were forgotten before. */
-  readonly #oldest = this.#byTrace.keys();
+  #latest = new Map<string, Origin>();
+  #earlier: ReadonlyMap<string, Origin> = new Map();
 
   get(traceId: string): Origin | undefined {
-    return this.#byTrace.get(traceId);
+    return this.#latest.get(traceId) ?? this.#earlier.get(traceId);
   }
 
+  /** Of as many as are remembered at least, at most of twice as many. */
   set(traceId: string, origin: Origin): void {
-    this.#byTrace.delete(traceId);
-    this.#byTrace.set(traceId, origin);
-    if (this.#byTrace.size <= REMEMBERED) return;
-    const { value: oldest } = this.#oldest.next();
-    if (oldest !== undefined) this.#byTrace.delete(oldest);
+    if (this.#latest.size >= REMEMBERED) {
+      this.#earlier = this.#latest;
+      this.#latest = new Map();
+    }
+    this.#latest.set(traceId, origin);
   }
 }

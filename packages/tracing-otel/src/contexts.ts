@@ -1,6 +1,7 @@
 import { context, createContextKey, ROOT_CONTEXT, trace as api } from '@opentelemetry/api';
 import type { Context, Span as OTelSpan } from '@opentelemetry/api';
 import type { Node } from './node.ts';
+import { withSpan } from './span-context.ts';
 
 /** What a context knows of the processors of this package: the span that one of them put there last, and whose code runs. */
 interface Mark {
@@ -15,19 +16,13 @@ const KEY = createContextKey('@agents/tracing-otel');
 
 /** Which context what runs in. */
 export class Contexts {
-  /** A node with its context: `at`, with its own span and itself in it. `around`: the node with a span that it is in. */
-  node(parts: Omit<Node, 'context' | 'emitted' | 'handoff'>, around: Node | undefined, at: Context): Node {
-    const node: { -readonly [K in keyof Node]: Node[K] } = {
-      ...parts,
-      context: at,
-      emitted: around,
-      handoff: undefined,
-    };
-    if (node.span !== undefined) {
+  /** Puts a new node into its context, which is the one that it was made in until then, and its span if it has one. */
+  enter(node: Node): void {
+    const { span, context: at, emitted: around } = node;
+    if (span !== undefined) {
       node.emitted = node;
-      node.context = this.#marked(api.setSpan(at, node.span), node);
-    } else if (at !== around?.context) node.context = this.#marked(at, node);
-    return node;
+      node.context = this.#marked(at, span, node);
+    } else if (at !== around?.context) node.context = this.#marked(at, api.getSpan(at), node);
   }
 
   /** Runs code that belongs to a node: what user code put into the context on the way stays, but nothing of another run. */
@@ -40,8 +35,7 @@ export class Contexts {
     // Another processor of ours has just put its span there: what it needs stays.
     const isShared = isOurs(active) && current !== (owner && api.getSpan(owner.context));
     if (owner?.segment !== node.segment && !isShared) return context.with(node.context, fn);
-    const inside = span === undefined ? active : api.setSpan(active, span);
-    return context.with(this.#marked(inside, node), fn);
+    return context.with(this.#marked(active, span ?? current, node), fn);
   }
 
   /** Where a run was called: the active context, without spans of other processors. */
@@ -72,9 +66,9 @@ export class Contexts {
     return mark?.node;
   }
 
-  #marked(at: Context, node: Node): Context {
-    const mark: Mark = { span: api.getSpan(at), by: this, node, next: without(markOf(at), this) };
-    return at.setValue(KEY, mark);
+  #marked(at: Context, span: OTelSpan | undefined, node: Node): Context {
+    const mark: Mark = { span, by: this, node, next: without(markOf(at), this) };
+    return withSpan(at, span, KEY, mark);
   }
 }
 

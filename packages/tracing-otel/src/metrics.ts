@@ -1,7 +1,7 @@
 import type { Attributes, Context, Counter, Histogram, Meter } from '@opentelemetry/api';
 import type { Span, Trace } from '@agents/core/tracing';
 import type { Failure } from './failure.ts';
-import { modelStart, responseModelOf, tokensOf } from './model-attributes.ts';
+import { addModelStart, responseModelOf, tokensOf } from './model-attributes.ts';
 import type { ModelSpan } from './model-attributes.ts';
 import { metricNames } from './metric-names.ts';
 import type { MetricName } from './metric-names.ts';
@@ -31,7 +31,8 @@ export class Metrics {
 
   /** One attempt: its duration, and its tokens, which count here only. */
   model(span: ModelSpan, failure: Failure | undefined, context: Context): void {
-    const attributes = modelStart(span);
+    const attributes: Attributes = {};
+    addModelStart(span, attributes);
     const responseModel = responseModelOf(span);
     if (responseModel !== undefined) attributes[genAi.responseModel] = responseModel;
     const perCall = withError(attributes, failure);

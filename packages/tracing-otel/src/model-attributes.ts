@@ -12,21 +12,26 @@ export function requestModelOf(span: ModelSpan): string | undefined {
 }
 
 /** What is known of a model call at its start, and what samplers read. */
-export function modelStart(span: ModelSpan): Attributes {
+export function addModelStart(span: ModelSpan, attributes: Attributes): void {
+  attributes[genAi.operation] = operations.chat;
+  addCalled(span, undefined, attributes);
+}
+
+/** Who is called, but for what is `known`. */
+function addCalled(span: ModelSpan, known: Attributes | undefined, attributes: Attributes): void {
   const { provider, serverAddress, serverPort } = span.details;
   const model = requestModelOf(span);
-  const attributes: Attributes = { [genAi.operation]: operations.chat };
-  if (provider !== undefined) attributes[genAi.provider] = provider;
-  if (model !== undefined) attributes[genAi.requestModel] = model;
-  if (serverAddress !== undefined) attributes[common.serverAddress] = serverAddress;
-  if (serverPort !== undefined) attributes[common.serverPort] = serverPort;
-  return attributes;
+  if (provider !== undefined && known?.[genAi.provider] !== provider) attributes[genAi.provider] = provider;
+  if (model !== undefined && known?.[genAi.requestModel] !== model) attributes[genAi.requestModel] = model;
+  if (serverAddress !== undefined && known?.[common.serverAddress] !== serverAddress)
+    attributes[common.serverAddress] = serverAddress;
+  if (serverPort !== undefined && known?.[common.serverPort] !== serverPort) attributes[common.serverPort] = serverPort;
 }
 
 /** The rest, at its end, but for content; of what was known at its start only what is another now. */
 export function modelEnd(span: ModelSpan, started: Attributes | undefined, attributes: Attributes): void {
   const { details } = span;
-  for (const [name, value] of Object.entries(modelStart(span))) if (started?.[name] !== value) attributes[name] = value;
+  addCalled(span, started, attributes);
   addRequest(span, details, attributes);
   const tokens = tokensOf(span);
   if (tokens !== undefined) addTokens(tokens, attributes);

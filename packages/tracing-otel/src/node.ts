@@ -10,9 +10,9 @@ export interface Node {
   /** `undefined`: it has none of its own; what is inside it goes under the nearest one around it. */
   readonly span: OTelSpan | undefined;
   /** In which code inside runs. */
-  readonly context: Context;
+  context: Context;
   /** The nearest node that has a span, itself included. */
-  readonly emitted: Node | undefined;
+  emitted: Node | undefined;
   readonly segment: SegmentState;
   readonly agent: AgentState | undefined;
   /** The outermost agent around it. */

@@ -1,6 +1,7 @@
 import { propagation, SpanStatusCode } from '@opentelemetry/api';
 import type { Attributes, Context, HrTime, Span as OTelSpan, SpanOptions } from '@opentelemetry/api';
 import type { Span, Trace, TraceProcessor } from '@agents/core/tracing';
+import { attached } from './attached.ts';
 import {
   kindOf,
   modelContent,
@@ -41,7 +42,7 @@ export class OTelTraceProcessor implements TraceProcessor {
   readonly #mapping: Mapping;
   readonly #segments: Segments;
   readonly #contexts = new Contexts();
-  readonly #nodes = new WeakMap<Trace | Span, Node>();
+  readonly #nodes = attached<Trace | Span, Node>();
   /** The oldest first. */
   readonly #open = new Set<Node>();
   #closed = false;
@@ -153,9 +154,19 @@ export class OTelTraceProcessor implements TraceProcessor {
   #startSegment(trace: Trace, startTimeMs: number | undefined, isTold: boolean): Node {
     const { segment, base, startsAnew } = this.#segments.begin(trace, this.#contexts.caller(), startTimeMs);
     const hasRoot = this.#settings.workflowSpan && (isTold || startsAnew);
-    const span = hasRoot ? this.#startRoot(trace, segment, base, startTimeMs) : undefined;
-    const parts = { span, segment, agent: undefined, topAgent: undefined, turn: undefined, started: undefined };
-    const node = this.#contexts.node(parts, undefined, base);
+    const node: Node = {
+      span: hasRoot ? this.#startRoot(trace, segment, base, startTimeMs) : undefined,
+      context: base,
+      emitted: undefined,
+      segment,
+      agent: undefined,
+      topAgent: undefined,
+      turn: undefined,
+      started: undefined,
+      handoff: undefined,
+    };
+    const { span } = node;
+    this.#contexts.enter(node);
     this.#nodes.set(trace, node);
     if (span !== undefined) {
       this.#opened(node);
@@ -171,15 +182,10 @@ export class OTelTraceProcessor implements TraceProcessor {
     base: Context,
     startTimeMs: number | undefined,
   ): OTelSpan | undefined {
-    return this.#providers.tracer?.startSpan(
-      `invoke_workflow ${trace.name}`,
-      {
-        attributes: this.#mapping.map(traceStart(trace), trace),
-        links: segment.links.splice(0),
-        ...(startTimeMs !== undefined && { startTime: hrTime(startTimeMs) }),
-      },
-      base,
-    );
+    const options: SpanOptions = { attributes: this.#mapping.map(traceStart(trace), trace) };
+    if (segment.links.length > 0) options.links = segment.links.splice(0);
+    if (startTimeMs !== undefined) options.startTime = hrTime(startTimeMs);
+    return this.#providers.tracer?.startSpan(`invoke_workflow ${trace.name}`, options, base);
   }
 
   #endRoot(node: Node, trace: Trace, endTimeMs: number | undefined): void {
@@ -196,7 +202,7 @@ export class OTelTraceProcessor implements TraceProcessor {
   }
 
   #startSpan(span: Span, parent: Node, at: Context): void {
-    const attributes = spanStart(span, placeOf(span, parent));
+    const attributes = spanStart(span, agentNameOf(span, parent.agent));
     let started: OTelSpan | undefined;
     try {
       started = this.#providers.tracer?.startSpan(nameOf(span), this.#startOptions(span, parent, attributes), at);
@@ -209,17 +215,16 @@ export class OTelTraceProcessor implements TraceProcessor {
   }
 
   #startOptions(span: Span, parent: Node, attributes: Attributes): SpanOptions {
-    const links = parent.segment.links.splice(0);
-    if (span.type === 'agent' && parent.handoff !== undefined) {
-      if (parent.handoff.to === span.spanData.name) links.push(link(parent.handoff.context, 'handoff'));
+    const options: SpanOptions = { kind: kindOf(span), attributes: this.#mapping.map(attributes, span) };
+    const { segment, handoff } = parent;
+    if (segment.links.length > 0) options.links = segment.links.splice(0);
+    if (span.type === 'agent' && handoff !== undefined) {
+      if (handoff.to === span.spanData.name)
+        options.links = [...(options.links ?? []), link(handoff.context, 'handoff')];
       parent.handoff = undefined;
     }
-    return {
-      kind: kindOf(span),
-      attributes: this.#mapping.map(attributes, span),
-      ...(links.length > 0 && { links }),
-      ...(span.startTimeMs !== undefined && { startTime: hrTime(span.startTimeMs) }),
-    };
+    if (span.startTimeMs !== undefined) options.startTime = hrTime(span.startTimeMs);
+    return options;
   }
 
   #endSpan(span: Span, node: Node, otel: OTelSpan, failure: Failure | undefined): void {
@@ -240,7 +245,7 @@ export class OTelTraceProcessor implements TraceProcessor {
     if (failure !== undefined) attributes[common.errorType] = failure.errorType;
     otel.setAttributes(this.#mapping.map(attributes, span));
     // An adapter may know the name of its model only now.
-    if (span.type === 'response' || span.type === 'generation') otel.updateName(nameOf(span));
+    if (genAi.requestModel in attributes) otel.updateName(nameOf(span));
     if (failure?.isError === true) fail(otel, failure, content !== undefined, span.endTimeMs);
   }
 
@@ -285,8 +290,19 @@ export class OTelTraceProcessor implements TraceProcessor {
         ? { span, context: otel?.spanContext(), calls: { model: 0, tool: 0 }, turnFailure: undefined, shown: undefined }
         : parent.agent;
     const turn = span.type === 'turn' ? span.spanData.turn : span.type === 'agent' ? undefined : parent.turn;
-    const parts = { span: otel, segment: parent.segment, agent, topAgent: parent.topAgent ?? agent, turn, started };
-    return this.#contexts.node(parts, parent.emitted, at);
+    const node: Node = {
+      span: otel,
+      context: at,
+      emitted: parent.emitted,
+      segment: parent.segment,
+      agent,
+      topAgent: parent.topAgent ?? agent,
+      turn,
+      started,
+      handoff: undefined,
+    };
+    this.#contexts.enter(node);
+    return node;
   }
 
   /** Keeps it among the open ones; one too many ends the oldest. */
@@ -303,14 +319,17 @@ export class OTelTraceProcessor implements TraceProcessor {
 
 function placeOf(span: Span, node: Node): Place {
   const { agent, turn } = node;
-  const details = span.details as { agentName?: string; turn?: number; conversationId?: string };
+  const details = span.details as { turn?: number; conversationId?: string };
   const around = agent?.span.details;
   return {
-    agentName: details.agentName ?? agent?.span.spanData.name,
     turn: details.turn ?? turn,
     conversationId: details.conversationId ?? around?.conversationId ?? around?.sessionId ?? span.trace.groupId,
     outputType: agent === undefined ? undefined : outputTypeOf(agent.span.spanData.outputType),
   };
+}
+
+function agentNameOf({ details }: Span, agent: AgentState | undefined): string | undefined {
+  return (details as { agentName?: string }).agentName ?? agent?.span.spanData.name;
 }
 
 /** The content of the root is what its outermost agents got and said. */

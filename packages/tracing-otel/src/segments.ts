@@ -34,8 +34,8 @@ export class Segments {
   /** @param active where the run was called */
   begin(trace: Trace, active: Context, nowMs: number | undefined): Beginning {
     const isResumed = this.#resumed.has(trace);
-    const carrier = this.#resumed.get(trace);
-    this.#resumed.delete(trace);
+    const carrier = isResumed ? this.#resumed.get(trace) : undefined;
+    if (isResumed) this.#resumed.delete(trace);
     const origin = isResumed ? this.#originOf(trace, carrier) : undefined;
     const goesOn = origin !== undefined && this.#isFresh(origin, nowMs);
     const links: Link[] = [];
