@@ -5,6 +5,8 @@ import { pgErrors } from './dialects/pg.ts';
 import { sqliteErrors } from './dialects/sqlite.ts';
 import type { ErrorKinds } from './errors.ts';
 import { causes, driverError } from './errors.ts';
+import { preparedBy } from './prepared.ts';
+import type { RunPrepared } from './prepared.ts';
 import type { Body, Row, Statement } from './statement.ts';
 
 export type DialectName = 'pg' | 'mysql' | 'sqlite';
@@ -65,12 +67,14 @@ export class Database {
   /** Every call waits for the one before. */
   readonly #queued: boolean;
   readonly #isSync: boolean;
+  readonly #runPrepared: RunPrepared | undefined;
 
   constructor(db: object, dialect: DialectName) {
     this.#db = db;
     this.dialect = dialect;
     this.#isSync = dialect === 'sqlite' && (db as SQLiteDatabase).resultKind === 'sync';
     this.#queued = !this.#isSync && hasOneConnection(db, dialect);
+    this.#runPrepared = preparedBy(db, kindsOf(db, 'object'));
   }
 
   /** A statement on its own that reads. */
@@ -139,7 +143,10 @@ export class Database {
   }
 
   /** Of sync drivers the rows themselves. */
-  #execute(target: object, { sql, gives }: Statement): unknown {
+  #execute(target: object, statement: Statement): unknown {
+    // Those without promises have one connection: their transactions run on it, too.
+    if (this.#runPrepared !== undefined && (this.#isSync || target === this.#db)) return this.#runPrepared(statement);
+    const { sql, gives } = statement;
     if (this.dialect !== 'sqlite') return (target as Executes).execute(sql);
     return gives === 'rows' ? (target as SQLiteDatabase).all(sql) : (target as SQLiteDatabase).run(sql);
   }

@@ -34,9 +34,12 @@ export function causes(error: unknown): readonly ErrorLike[] {
 
 const CONNECTING = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOENT']);
 
-/** Errors of the system while a connection is made. */
+/** Of Node, that does not trust the server's certificate. (`ERR_SSL_…` may come later: the server does not trust ours.) */
+const UNTRUSTED = /^(?!ERR_SSL_).*CERT|^UNABLE_TO_|^(CRL_HAS_EXPIRED|CRL_NOT_YET_VALID|INVALID_CA|HOSTNAME_MISMATCH)$/;
+
+/** Errors of the system, and of TLS, while a connection is made. */
 export function failedToConnect({ code, syscall }: ErrorLike): boolean {
-  return syscall === 'connect' || (typeof code === 'string' && CONNECTING.has(code));
+  return syscall === 'connect' || (typeof code === 'string' && (CONNECTING.has(code) || UNTRUSTED.test(code)));
 }
 
 /**
@@ -45,8 +48,9 @@ export function failedToConnect({ code, syscall }: ErrorLike): boolean {
  */
 export function driverError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
-  // mysql2 keeps the statement with its values: there for who asks, not for who prints the error.
-  if (Object.hasOwn(error, 'sql')) Object.defineProperty(error, 'sql', { enumerable: false });
+  // mysql2 and PGlite keep the statement with its values: there for who asks, not for who prints the error.
+  for (const name of ['sql', 'query', 'params'])
+    if (Object.hasOwn(error, name)) Object.defineProperty(error, name, { enumerable: false });
   if (!(error.cause instanceof Error)) return error;
   const kind = (error.constructor as unknown as { readonly [mark: symbol]: unknown })[Symbol.for('drizzle:entityKind')];
   const isWrapper = kind === 'DrizzleError' || ('query' in error && 'params' in error);

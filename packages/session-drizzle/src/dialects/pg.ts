@@ -35,7 +35,7 @@ export class PgDialect implements Dialect {
   newest(id: string, count: number | undefined): SQL {
     const { messages, sessions } = this.#tables;
     return sql`select id, message_data as text, (select ${touched(sql`updated_at`)} from ${sessions} where session_id = ${id}) as touched
-      from ${messages} where session_id = ${id} order by created_at desc, id desc${count === undefined ? sql`` : sql` limit ${sql.raw(String(count))}`}`;
+      from ${messages} where session_id = ${id} order by created_at desc, id desc${count === undefined ? sql`` : sql` limit ${count}`}`;
   }
 
   *lock(id: string, create: boolean): Body<void> {
@@ -136,7 +136,7 @@ export const pgErrors: ErrorKinds = {
     failedToConnect(error) ||
     error.code === 'CONNECT_TIMEOUT' ||
     (typeof error.message === 'string' &&
-      /timeout exceeded when trying to connect|after calling end on the pool|due to connection timeout/.test(
+      /timeout exceeded when trying to connect|after calling end on the pool|due to connection timeout|does not support SSL|^SASL: /.test(
         error.message,
       )),
   // serialization_failure, deadlock_detected; unique_violation: somebody stored the same operation meanwhile.

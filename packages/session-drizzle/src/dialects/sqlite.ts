@@ -29,8 +29,10 @@ export class SQLiteDialect implements Dialect {
   newest(id: string, count: number | undefined, before?: Row): SQL {
     const { messages, sessions } = this.#tables;
     const older = before === undefined ? sql`` : sql` and (created_at, id) < (${before['stamp']}, ${before['id']})`;
-    const limit = count === undefined ? sql`` : sql` limit ${sql.raw(String(count))}`;
-    return sql`select id, message_data as text, created_at as stamp, (select updated_at from ${sessions} where session_id = ${id}) as touched
+    const limit = count === undefined ? sql`` : sql` limit ${count}`;
+    // Where the next page begins; a row costs as much as it has columns.
+    const stamp = count === undefined || count >= this.pageSize ? sql`, created_at as stamp` : sql``;
+    return sql`select id, message_data as text${stamp}, (select updated_at from ${sessions} where session_id = ${id}) as touched
       from ${messages} where session_id = ${id}${older} order by created_at desc, id desc${limit}`;
   }
 
