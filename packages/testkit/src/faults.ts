@@ -36,14 +36,16 @@ export interface FaultSubject {
   settled?(sessionId: string): Promise<void>;
 }
 
-const START: readonly Item[] = [{ n: '1' }, { n: '2' }, { n: '3' }];
+/** What a session holds before its change. */
+export const faultStart: readonly Item[] = [{ n: '1' }, { n: '2' }, { n: '3' }];
 const BATCH: readonly Item[] = [{ n: 'a' }, { n: 'b' }];
 
-const after: Record<FaultOperation, readonly Item[]> = {
-  append: [...START, ...BATCH],
-  appendIfVersion: [...START, ...BATCH],
+/** What it holds after it. */
+export const faultResult: Readonly<Record<FaultOperation, readonly Item[]>> = {
+  append: [...faultStart, ...BATCH],
+  appendIfVersion: [...faultStart, ...BATCH],
   replace: BATCH,
-  pop: START.slice(0, -1),
+  pop: faultStart.slice(0, -1),
   clear: [],
 };
 
@@ -86,7 +88,7 @@ export async function meetFault(
 ): Promise<FaultOutcome> {
   const sessionId = `${operation}-${fault}-${round}-${Math.random().toString(36).slice(2)}`;
   const direct = subject.direct(sessionId);
-  await direct.addItems(START);
+  await direct.addItems(faultStart);
   const { version } = await direct.readHistory(0);
   const told =
     fault === 'killed'
@@ -95,8 +97,8 @@ export async function meetFault(
 
   await persistently(async () => await subject.settled?.(sessionId));
   const items = await persistently(() => direct.getItems());
-  const isAfter = same(items, after[operation]);
-  if (!isAfter && !same(items, START))
+  const isAfter = same(items, faultResult[operation]);
+  if (!isAfter && !same(items, faultStart))
     throw new Error(`${operation}, ${fault}: a part of the change is stored: ${JSON.stringify(items)}`);
   if (told === 'ok' && !isAfter) throw new Error(`${operation}, ${fault}: acknowledged, and not stored`);
   if (told === 'refused' && isAfter) throw new Error(`${operation}, ${fault}: refused, and stored all the same`);
@@ -105,7 +107,7 @@ export async function meetFault(
     await persistently(() => makeChange(again, operation, version));
     const settled = await again.getItems();
     await again.close();
-    if (!same(settled, after[operation]))
+    if (!same(settled, faultResult[operation]))
       throw new Error(`${operation}, ${fault}: not settled by its id: ${JSON.stringify(settled)}`);
   }
   await direct.clearSession();

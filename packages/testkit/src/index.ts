@@ -5,5 +5,5 @@ export { freePort, startServer } from './servers.mjs';
 export type { RunningServer, ServerOptions } from './servers.mjs';
 export { startProcess } from './process.ts';
 export type { ChildProgram } from './process.ts';
-export { faultKinds, faultOperations, faultTable, makeChange, meetFault } from './faults.ts';
+export { faultKinds, faultOperations, faultResult, faultStart, faultTable, makeChange, meetFault } from './faults.ts';
 export type { FaultKind, FaultOperation, FaultOutcome, FaultSubject } from './faults.ts';

@@ -1,3 +1,3 @@
 export { freePort } from '../../../scripts/servers.mjs';
-export { startServer } from '../../../scripts/services.mjs';
+export { provide, startServer } from '../../../scripts/services.mjs';
 export type { RunningServer, ServerOptions } from '../../../scripts/services.mjs';

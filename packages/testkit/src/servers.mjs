@@ -1,2 +1,2 @@
 export { freePort } from '../../../scripts/servers.mjs';
-export { startServer } from '../../../scripts/services.mjs';
+export { provide, startServer } from '../../../scripts/services.mjs';
