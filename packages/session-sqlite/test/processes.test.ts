@@ -3,15 +3,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 
+import { startProcess } from '@agents/testkit';
 import { afterAll, expect, it } from 'vitest';
 
 import { SQLiteSession } from '../src/index.ts';
-import { start } from './processes/child.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'session-sqlite-processes-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const user = (content: string) => ({ role: 'user', content });
+const script = (name: string): URL => new URL(`processes/${name}.ts`, import.meta.url);
 
 async function contents(path: string, id = 'shared'): Promise<string[]> {
   await using session = new SQLiteSession<{ content: string }>(id, path);
@@ -37,9 +38,7 @@ async function writers(
   batches: number,
   size: number,
 ): Promise<void> {
-  const children = names.map((name) =>
-    start('append.ts', paths.join(','), 'shared', name, String(batches), String(size)),
-  );
+  const children = names.map((name) => startProcess(script('append'), paths.join(','), 'shared', name, batches, size));
   await Promise.all(children.map((child) => child.line(1)));
   for (const child of children) child.process.stdin.write('go\n');
   expect(await Promise.all(children.map((child) => child.ended))).toEqual(names.map(() => 0));
@@ -75,7 +74,7 @@ it(
     const path = join(folder, 'locked.db');
     await using session = new SQLiteSession<object>('s', path);
     await session.addItems([user('1')]);
-    const holder = start('lock.ts', path);
+    const holder = startProcess(script('lock'), path);
     await holder.line(1);
     let settled = false;
     const appended = session.addItems([user('2')]).finally(() => {
@@ -100,7 +99,7 @@ it(
     const path = join(folder, 'killed.db');
     const acknowledged: string[] = [];
     for (let round = 0; round < 5; round++) {
-      const writer = start('append.ts', path, 'shared', `w${round}`, '1000000', '5');
+      const writer = startProcess(script('append'), path, 'shared', `w${round}`, '1000000', '5');
       await writer.line(1);
       writer.process.stdin.write('go\n');
       await writer.line(2);
@@ -136,7 +135,7 @@ it.each([
     const path = join(folder, `die-${when}-${count}-${statement.length}.db`);
     await using session = new SQLiteSession<object>('s', path);
     await session.addItems([user('before')]);
-    const dying = start('die.ts', path, 's', statement, when);
+    const dying = startProcess(script('die'), path, 's', statement, when);
     expect(await dying.ended).toBe('SIGKILL');
     expect(await session.getItems()).toHaveLength(1 + count);
     // No repair is needed to go on.
@@ -146,7 +145,7 @@ it.each([
 );
 
 it('lets a process end that did not close its sessions, whether calls succeeded or gave up [SESS-157]', async () => {
-  const child = start('linger.ts', join(folder, 'linger.db'));
+  const child = startProcess(script('linger'), join(folder, 'linger.db'));
   child.process.stdin.end();
   expect(await child.ended).toBe(0);
   expect(child.lines()).toEqual(['SessionBusyError']);

@@ -1,18 +1,17 @@
-import { spawn } from 'node:child_process';
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 
 import { Agent, configureLogging, run, toUsage } from '@agents/core';
 import { EncryptedSession } from '@agents/core/session';
 import { ScriptedModel } from '@agents/core/testing';
+import { checkTurnsWithPython, checkWritingBesidePython, startPython } from '@agents/testkit/python';
+import type { PythonAction, PythonSessions } from '@agents/testkit/python';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { SQLiteSession } from '../src/index.ts';
-import { start } from './processes/child.ts';
 
 const fixture = (name: string): string => fileURLToPath(new URL(`fixtures/${name}`, import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'session-sqlite-python-'));
@@ -75,14 +74,7 @@ describe('a file that the EncryptedSession of the Python SDK wrote', () => {
   });
 });
 
-/** `python3 -m venv .cache/python && .cache/python/bin/pip install openai-agents==0.24.0 cryptography`, in the root of the repository. */
-const python = fileURLToPath(new URL('../../../.cache/python/bin/python', import.meta.url));
-if (!existsSync(python))
-  console.warn('No Python SDK in .cache/python: the files that it wrote are tested, running it side by side is not.');
-
-/** Takes commands as lines of JSON and answers each with one. */
-const script = `
-import asyncio, json, sys
+const onSession = `
 from agents import SQLiteSession
 from agents.extensions.memory import AdvancedSQLiteSession, EncryptedSession
 async def advanced(path, session_id, branch, actions):
@@ -99,77 +91,49 @@ async def advanced(path, session_id, branch, actions):
         return answers
     finally:
         session.close()
-async def do(path, session_id, action, argument=None, key=None):
+async def on_session(place, action, argument):
+    path, session_id, *keys = place
     if action == "advanced":
         return await advanced(path, session_id, *argument)
     plain = SQLiteSession(session_id, path)
-    session = plain if key is None else EncryptedSession(session_id, plain, key)
+    session = plain if not keys else EncryptedSession(session_id, plain, *keys)
     try:
-        if action == "add":
-            await session.add_items(argument)
-        elif action == "pop":
-            return await session.pop_item()
-        elif action == "clear":
-            await session.clear_session()
-        elif action == "write":
-            for batch in range(100):
-                await session.add_items([{"role": "user", "content": f"{argument}/{batch}/{index}"} for index in range(3)])
-        return await session.get_items()
+        return await act(session, action, argument)
     finally:
         plain.close()
-for line in sys.stdin:
-    print(json.dumps(asyncio.run(do(*json.loads(line)))), flush=True)
 `;
 
-describe.each(existsSync(python) ? [python] : [])('the Python SDK on the same file', () => {
-  const process = spawn(python, ['-c', script], { stdio: ['pipe', 'pipe', 'inherit'] });
-  const answers = createInterface(process.stdout)[Symbol.asyncIterator]();
-  const inPython = async (...command: readonly unknown[]): Promise<unknown> => {
-    process.stdin.write(`${JSON.stringify(command)}\n`);
-    const { value } = (await answers.next()) as { value?: string };
-    return JSON.parse(value ?? 'null') as unknown;
+describe('the Python SDK on the same file', () => {
+  let python: PythonSessions;
+  beforeAll(async () => {
+    python = await startPython(onSession);
+  });
+  afterAll(() => python.end());
+  const on = (path: string, ...key: readonly string[]) => {
+    const place = [path, 's', ...key];
+    return (action: PythonAction, argument?: unknown) => python.ask(place, action, argument);
   };
-  afterAll(() => void process.stdin.end());
 
-  it(
-    'reads, pops and clears what we wrote, and the other way round [SESS#4, SESS-352]',
-    { timeout: 60_000 },
-    async () => {
-      const path = join(folder, 'live.db');
-      const items = expected['all-kinds']!;
-      await using session = new SQLiteSession<object>('s', path);
-      await session.addItems(items);
-      expect(await inPython(path, 's', 'get')).toEqual(items);
-      expect(await inPython(path, 's', 'pop')).toEqual(items.at(-1));
-      expect(await session.getItems()).toEqual(items.slice(0, -1));
-      await inPython(path, 's', 'add', items.slice(-1));
-      expect(await session.popItem()).toEqual(items.at(-1));
-      await inPython(path, 's', 'clear');
-      expect(await session.getItems()).toEqual([]);
-      await session.addItems(expected['refilled']!);
-      await session.clearSession();
-      expect(await inPython(path, 's', 'get')).toEqual([]);
-    },
-  );
+  it('reads, pops and clears what we wrote, and the other way round [SESS#4, SESS-352]', async () => {
+    const path = join(folder, 'live.db');
+    await using session = new SQLiteSession<object>('s', path);
+    await expect(checkTurnsWithPython(session, on(path))).resolves.toBeUndefined();
+    await session.addItems(expected['all-kinds']!);
+    expect(await on(path)('get')).toEqual(expected['all-kinds']);
+  });
 
   it('reads and pops what our EncryptedSession wrote, and the other way round [SESS-281, SESS-283, SESS-352]', async () => {
     const path = join(folder, 'live-encrypted.db');
-    const items = expected['all-kinds']!;
     const key = 'correct horse';
     await using inner = new SQLiteSession<object>('s', path);
     const session = new EncryptedSession<object>(inner, { encryptionKey: key });
-    await session.addItems(items);
-    expect(await inPython(path, 's', 'get', null, key)).toEqual(items);
-    expect(await inPython(path, 's', 'pop', null, key)).toEqual(items.at(-1));
-    await inPython(path, 's', 'add', items.slice(-1), key);
-    expect(await session.getItems()).toEqual(items);
-    expect(await session.popItem()).toEqual(items.at(-1));
-  }, 60_000);
+    await expect(checkTurnsWithPython(session, on(path, key))).resolves.toBeUndefined();
+  });
 
   it('has the same branches, tool names and usage as we do, on one file [SESS#65, SESS#92, SESS-203, SESS-205, SESS-208]', async () => {
     const path = join(folder, 'branches.db');
     const advanced = async (branch: string | null, ...actions: readonly (readonly unknown[])[]) =>
-      (await inPython(path, 's', 'advanced', [branch, actions])) as unknown[];
+      (await on(path)('advanced', [branch, actions])) as unknown[];
     const user = (content: string) => ({ role: 'user', content });
     await using main = new SQLiteSession<object>('s', path);
     // Two turns of ours, a third one of Python.
@@ -234,20 +198,12 @@ describe.each(existsSync(python) ? [python] : [])('the Python SDK on the same fi
     expect(branch.branchId).toBe('main');
     await main.addItems([user('new')]);
     expect(await advanced(null, ['get_items'], ['get_session_usage'])).toEqual([[user('new')], null]);
-  }, 60_000);
+  });
 
-  it('writes beside us without a lost item or a split batch [SESS-187, 352]', { timeout: 120_000 }, async () => {
+  it('writes beside us without a lost item or a split batch [SESS-187, 352]', async () => {
     const path = join(folder, 'beside.db');
-    const ours = ['node-1', 'node-2'].map((name) => start('append.ts', path, 'shared', name, '100', '3'));
-    await Promise.all(ours.map((child) => child.line(1)));
-    for (const child of ours) child.process.stdin.write('go\n');
-    await Promise.all([inPython(path, 'shared', 'write', 'python'), ...ours.map((child) => child.ended)]);
-    await using session = new SQLiteSession<{ content: string }>('shared', path);
-    const contents = (await session.getItems()).map((item) => item.content);
-    expect(contents).toHaveLength(900);
-    for (let at = 0; at < contents.length; at += 3) {
-      const name = contents[at]!.replace(/\/\d+$/, '');
-      expect(contents.slice(at, at + 3)).toEqual([`${name}/0`, `${name}/1`, `${name}/2`]);
-    }
+    await using one = new SQLiteSession<object>('s', path);
+    await using two = new SQLiteSession<object>('s', path);
+    await expect(checkWritingBesidePython({ one, two }, on(path))).resolves.toBeUndefined();
   });
 });
