@@ -7,8 +7,8 @@
 export interface Document {
   /** The items, each as its JSON text, the oldest first. */
   readonly texts: readonly string[];
-  /** Another one after each change. */
-  readonly version: number;
+  /** Another one after each change, and never one that a history of this id had before, not even one that was cleared. */
+  readonly version: string;
   /** Which operations it has seen, and the version that each of them made. */
   readonly operations: Readonly<Record<string, { readonly digest: string; readonly version: string }>>;
   readonly createdAt: number;

@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+
 import { matchSuffix, operationMismatch, suffixMismatch, versionConflict } from '@agents/core/session';
 import type { HistoryBackend, HistoryWrite, StoredHistory, StoredRecord } from '@agents/core/session';
 
@@ -16,9 +18,9 @@ export class TemplateHistory implements HistoryBackend {
   /** The newest `count` records and the version of the same moment. A session that does not exist is empty. */
   async read(count: number | undefined): Promise<StoredHistory> {
     const document = await this.#database.get(this.#sessionId);
-    const records = recordsOf(document?.texts ?? []);
-    const from = count === undefined ? 0 : Math.max(0, records.length - count);
-    return { records: records.slice(from), version: versionOf(document) };
+    const texts = document?.texts ?? [];
+    const from = count === undefined ? 0 : Math.max(0, texts.length - count);
+    return { records: recordsOf(texts.slice(from), from), version: versionOf(document) };
   }
 
   /** All or nothing: the operation id is looked up, and stored, in the same step as the items. */
@@ -45,11 +47,15 @@ export class TemplateHistory implements HistoryBackend {
     return version;
   }
 
+  /** The session stays, with its metadata and operations, also without items. */
   async pop(): Promise<StoredRecord | undefined> {
     let popped: StoredRecord | undefined;
     await this.#database.update(this.#sessionId, (document) => {
-      popped = recordsOf(document?.texts ?? []).at(-1);
-      return popped && changed(document, document?.texts.slice(0, -1) ?? [], true);
+      const position = (document?.texts.length ?? 0) - 1;
+      const text = document?.texts[position];
+      if (document === undefined || text === undefined) return document;
+      popped = { text, position };
+      return changed(document, document.texts.slice(0, -1), true);
     });
     return popped;
   }
@@ -67,12 +73,12 @@ export class TemplateHistory implements HistoryBackend {
 /** Of your driver: the errors after which nobody knows. */
 export class ConnectionLost extends Error {}
 
-function recordsOf(texts: readonly string[]): StoredRecord[] {
-  return texts.map((text, position) => ({ text, position }));
+function recordsOf(texts: readonly string[], from = 0): StoredRecord[] {
+  return texts.map((text, index) => ({ text, position: from + index }));
 }
 
 function versionOf(document: Document | undefined): string {
-  return document === undefined ? 'none' : `${document.createdAt}:${document.version}`;
+  return document?.version ?? 'none';
 }
 
 /** What stays of the old items. */
@@ -95,7 +101,7 @@ export function changed(
     createdAt: now,
     ...document,
     texts,
-    version: (document?.version ?? 0) + 1,
+    version: randomUUID(),
     updatedAt: upkeep && document ? document.updatedAt : now,
   };
 }

@@ -9,12 +9,13 @@ import type {
 
 import type { Database, Document } from './database.ts';
 import { changed, TemplateHistory } from './history.ts';
-import { TemplateSession } from './session.ts';
+import { checkConnected, TemplateSession, TIMEOUT_MS } from './session.ts';
 
 /** Lists, metadata, forks, retention, exports. Leave it out if nobody needs them: a session works without a store. */
 export class TemplateSessionStore extends StoredSessionStore<TemplateSession> {
-  constructor({ database }: { database: Database }) {
-    super(new TemplateStore(database), { name: 'TemplateSessionStore' });
+  constructor(options: { database: Database }) {
+    checkConnected(options, undefined, 'TemplateSessionStore');
+    super(new TemplateStore(options.database), { name: 'TemplateSessionStore', timeoutMs: TIMEOUT_MS });
   }
 }
 

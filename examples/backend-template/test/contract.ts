@@ -1,6 +1,8 @@
 // node --test test/contract.ts
+import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
 
+import { decodeItem } from '@agents/core/session';
 import { sessionContract, sessionStoreContract } from '@agents/core/testing';
 import type { SessionFixture, SessionStoreFixture } from '@agents/core/testing';
 
@@ -32,10 +34,11 @@ void describe('sessions', () => {
           operations: {},
           createdAt: 0,
           updatedAt: 0,
-          version: 0,
           ...document,
+          version: randomUUID(),
           texts: [...(document?.texts ?? []), record],
         })),
+      readCorrupt: async (id) => (await database.get(id))?.texts.filter((text) => decodeItem(text) === undefined) ?? [],
       failNext(when) {
         database.next = when;
       },
