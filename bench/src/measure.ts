@@ -76,6 +76,10 @@ async function measure(measurement: OneRound): Promise<number[]> {
       const { bare, batch, openai, exported } = await batchTimes(ms);
       return [bare, batch, openai, exported * 100];
     }
+    case 'trace-outage': {
+      const { outageTime } = await import('./trace-outage.ts');
+      return [await outageTime(sized(100_000))];
+    }
     case 'state-input': {
       const { stateTimes } = await import('./state.ts');
       const { save, stringify, restore, parse } = await stateTimes('input', sized(10_000), ms, cpuMs);

@@ -12,11 +12,10 @@ import { Agent, run, setTraceProcessors, setTracingDisabled, tool } from '@agent
 import type { TraceProcessor } from '@agents/core';
 import { ScriptedModel, toolCall } from '@agents/core/testing';
 import { OTelTraceProcessor } from '@agents/tracing-otel';
-import { once } from 'node:events';
-import { Worker } from 'node:worker_threads';
 import { msPerRunOfEach } from './clock.ts';
 import { answer, question, toolArguments, toolName } from './task.ts';
 import { agentOptions, toolOptions } from './peers/options.ts';
+import { TraceReceiver } from './trace-receiver.ts';
 
 /** What is added to a run whose spans are dropped. */
 export interface OtelTimes {
@@ -39,7 +38,7 @@ export async function otelTimes(ms: number): Promise<OtelTimes> {
   // What was measured before in this process may have switched it off.
   setTracingDisabled(false);
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
-  const receiver = await Receiver.start();
+  const receiver = await TraceReceiver.start('otlp');
   const { root, count } = await recorded();
   const sdk = (): BasicTracerProvider =>
     new BasicTracerProvider({ spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter({ url: receiver.url }))] });
@@ -126,45 +125,3 @@ function make(tracer: Tracer, { name, kind, attributes, children }: Recorded): P
     span.end();
   });
 }
-
-/** Counts spans of OTLP/JSON, outside of the thread that is measured. */
-class Receiver {
-  readonly url: string;
-  readonly #worker: Worker;
-
-  private constructor(worker: Worker, port: number) {
-    this.#worker = worker;
-    this.url = `http://127.0.0.1:${port}/v1/traces`;
-  }
-
-  static async start(): Promise<Receiver> {
-    const worker = new Worker(SERVER, { eval: true });
-    const [port] = (await once(worker, 'message')) as [number];
-    return new Receiver(worker, port);
-  }
-
-  /** How many spans it got. */
-  async stop(): Promise<number> {
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
-    this.#worker.postMessage('count');
-    const [count] = (await once(this.#worker, 'message')) as [number];
-    await this.#worker.terminate();
-    return count;
-  }
-}
-
-const SERVER = `
-const { parentPort } = require('node:worker_threads');
-let count = 0;
-const server = require('node:http').createServer((request, response) => {
-  const chunks = [];
-  request.on('data', (chunk) => chunks.push(chunk));
-  request.on('end', () => {
-    for (const { scopeSpans } of JSON.parse(Buffer.concat(chunks)).resourceSpans)
-      for (const { spans } of scopeSpans) count += spans.length;
-    response.setHeader('content-type', 'application/json').end('{}');
-  });
-});
-server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));
-parentPort.on('message', () => parentPort.postMessage(count));
-`;

@@ -20,6 +20,7 @@ export type MeasurementName =
   | 'handoffs'
   | 'otel'
   | 'trace-batches'
+  | 'trace-outage'
   | 'state-input'
   | 'state-items'
   | 'state-nested'
@@ -163,6 +164,13 @@ const tracing: readonly Measurement[] = [
         goals: [{ atMost: 1.5, of: { peer: 'bare', row: batches } }],
       },
       { title: '… records that arrived', unit: '%', peers: own, goals: [{ atLeast: 100 }] },
+    ],
+  },
+  {
+    name: 'trace-outage',
+    peers: own,
+    rows: [
+      { title: 'runs of 100,000 spans without a receiver, of those with one', unit: '×', goals: [{ atMost: 1.1 }] },
     ],
   },
 ];

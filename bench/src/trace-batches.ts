@@ -4,11 +4,10 @@ import { ScriptedModel, toolCall } from '@agents/core/testing';
 import { BatchTraceProcessor } from '@agents/core/tracing';
 import type { TraceExporter } from '@agents/core/tracing';
 import { OpenAITraceExporter } from '@agents/tracing-openai';
-import { once } from 'node:events';
-import { Worker } from 'node:worker_threads';
 import { msPerRunOfEach } from './clock.ts';
 import { agentOptions, toolOptions } from './peers/options.ts';
 import { answer, question, toolArguments, toolName } from './task.ts';
+import { TraceReceiver } from './trace-receiver.ts';
 
 export interface BatchTimes {
   /** µs for the traces of a run: `JSON.stringify` and `fetch` of the same records in batches of the same size. */
@@ -31,9 +30,8 @@ export async function batchTimes(ms: number): Promise<BatchTimes> {
   setTracingDisabled(false);
   const items = await finishedItems();
   const records = items.map((item) => item.toJSON());
-  const worker = new Worker(SERVER, { eval: true });
-  const [port] = (await once(worker, 'message')) as [number];
-  const url = `http://127.0.0.1:${port}/v1/traces/ingest`;
+  const receiver = await TraceReceiver.start('records');
+  const { url } = receiver;
   let made = 0;
   const byHand = async (): Promise<void> => {
     for (let start = 0; start < records.length; start += BATCH) await post(url, records.slice(start, start + BATCH));
@@ -58,10 +56,7 @@ export async function batchTimes(ms: number): Promise<BatchTimes> {
   });
   const fit = through(new OpenAITraceExporter({ apiKey: 'none', endpoint: url, sanitize: true }));
   const [bare = Number.NaN, batch = Number.NaN, openai = Number.NaN] = await msPerRunOfEach([byHand, plain, fit], ms);
-  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
-  worker.postMessage('count');
-  const [got] = (await once(worker, 'message')) as [number];
-  await worker.terminate();
+  const got = await receiver.stop();
   const us = (perFlush: number): number => (perFlush * 1000) / RUNS;
   return { bare: us(bare), batch: us(batch), openai: us(openai), exported: got / made };
 }
@@ -86,21 +81,3 @@ async function post(url: string, data: readonly unknown[]): Promise<void> {
   await response.body?.cancel();
   if (!response.ok) throw new Error(`The receiver answered with ${response.status}.`);
 }
-
-/** Counts records. */
-const SERVER = `
-const { createServer } = require('node:http');
-const { parentPort } = require('node:worker_threads');
-let count = 0;
-const server = createServer((request, response) => {
-  let text = '';
-  request.setEncoding('utf8');
-  request.on('data', (chunk) => { text += chunk; });
-  request.on('end', () => {
-    count += JSON.parse(text).data.length;
-    response.writeHead(204).end();
-  });
-});
-server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));
-parentPort.on('message', () => parentPort.postMessage(count));
-`;
