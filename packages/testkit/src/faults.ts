@@ -203,10 +203,15 @@ const same = (items: readonly Item[], expected: readonly Item[]): boolean =>
   JSON.stringify(items) === JSON.stringify(expected);
 
 /** Meets every fault so many times; gives the lines of a table of what came of it. @throws Error for the first thing that is wrong */
-export async function* faultTable(name: string, subject: FaultSubject, rounds: number): AsyncGenerator<string> {
+export async function* faultTable(
+  name: string,
+  subject: FaultSubject,
+  rounds: number,
+  operations: readonly FaultOperation[] = faultOperations,
+): AsyncGenerator<string> {
   yield `${name}, ${rounds} times each: ok / refused / unknown but committed / unknown and absent`;
   yield ['', ...faultKinds].map((cell) => cell.padEnd(20)).join('');
-  for (const operation of faultOperations) {
+  for (const operation of operations) {
     const row: string[] = [operation];
     for (const fault of faultKinds) {
       const counts = { ok: 0, refused: 0, committed: 0, absent: 0 };
