@@ -2,6 +2,8 @@ import { once } from 'node:events';
 
 import { configureLogging } from '@agents/core';
 import { SessionBusyError, SessionItemError } from '@agents/core/session';
+import { faultOperations, faultResult, faultStart, makeChange } from '@agents/testkit';
+import type { FaultOperation } from '@agents/testkit';
 import { createClient } from '@libsql/client';
 import Database from 'better-sqlite3';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
@@ -10,6 +12,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { DrizzleSession } from '../src/index.ts';
 import { createAgentTables, createTables } from '../src/pg.ts';
+import { sessionOn } from './faults/subject.ts';
 import { start } from './processes/child.ts';
 import { open } from './support/databases.ts';
 import type { DriverName, Opened } from './support/databases.ts';
@@ -217,13 +220,19 @@ describe.each<DriverName>(['better-sqlite3', 'libsql'])('SQLite by %s', (driver)
   it('says so when others hold the lock for too long; nothing is written [SESS#9, SESS-264]', async () => {
     const own = await open(driver);
     await makeTables(own);
-    const session = new DrizzleSession<object>('locked', { db: own.db });
-    await session.addItems(users(1));
+    const session = (operation: FaultOperation) => sessionOn(own, operation);
+    const versions = new Map<FaultOperation, string>();
+    for (const operation of faultOperations) {
+      await session(operation).addItems(faultStart);
+      versions.set(operation, (await session(operation).readHistory(0)).version);
+    }
     const holder = await holding(own);
-    const error: unknown = await session.addItems(users(1, 2)).catch((thrown: unknown) => thrown);
-    expect(error).toBeInstanceOf(SessionBusyError);
-    await expect(session.clearSession()).rejects.toBeInstanceOf(SessionBusyError);
-    expect(await session.getItems()).toEqual(users(1));
+    const results = await Promise.allSettled(
+      faultOperations.map((operation) => makeChange(session(operation), operation, versions.get(operation) ?? '')),
+    );
+    for (const result of results)
+      expect(result).toMatchObject({ status: 'rejected', reason: expect.any(SessionBusyError) as Error });
+    for (const operation of faultOperations) expect(await session(operation).getItems()).toEqual(faultStart);
     await holder.release();
     await own.close();
   });
@@ -255,16 +264,22 @@ describe.each<DriverName>(['better-sqlite3', 'libsql'])('SQLite by %s', (driver)
 describe('SQLite by better-sqlite3', () => {
   const opened = opening('better-sqlite3');
 
-  it('waits for the lock of others without holding up the process [SESS#8, SESS-264]', async () => {
-    const session = new DrizzleSession<object>('waits', { db: opened().db });
-    await session.addItems(users(1));
-    const holder = await holding(opened());
-    const added = session.addItems(users(1, 2));
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    await holder.release();
-    await added;
-    expect(await session.getItems()).toEqual(users(2));
-  });
+  it.each(faultOperations)(
+    '%s waits for the lock of others without holding up the process [SESS#8, SESS-264]',
+    async (operation) => {
+      const session = sessionOn(opened(), `waits, ${operation}`);
+      await session.addItems(faultStart);
+      const { version } = await session.readHistory(0);
+      const holder = await holding(opened());
+      const changed = makeChange(session, operation, version);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      // By another one: the calls of a session come one after the other.
+      expect(await sessionOn(opened(), session.sessionId).getItems()).toEqual(faultStart);
+      await holder.release();
+      await changed;
+      expect(await session.getItems()).toEqual(faultResult[operation]);
+    },
+  );
 
   it('leaves foreign keys as they are: off and on [SESS-264]', async () => {
     for (const on of [0, 1]) {

@@ -3,6 +3,7 @@ import { faultKinds, faultOperations, meetFault } from '@agents/testkit';
 import type { FaultKind, FaultOperation, FaultOutcome } from '@agents/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
+import { killWithin } from './faults/embedded.ts';
 import { startSubject } from './faults/subject.ts';
 import type { DriverName } from './support/databases.ts';
 
@@ -57,6 +58,17 @@ describe.each<DriverName>(['node-postgres', 'postgres.js', 'mysql2'])('%s, a ser
     },
   );
 });
+
+it.each([
+  ['better-sqlite3', 'append'],
+  ['better-sqlite3', 'clear'],
+  ['libsql', 'replace'],
+] as const)(
+  '%s, whose process is killed within a change, %s: whole or not at all [SESS#12, SESS-006, 034]',
+  async (driver, operation) => {
+    await expect(killWithin(driver, operation, 1)).resolves.toMatch(/ok|committed|absent/);
+  },
+);
 
 const needsTransaction = (driver: DriverName, operation: FaultOperation): boolean =>
   driver === 'mysql2' || operation !== 'append';

@@ -44,7 +44,7 @@ export async function open(driver: DriverName, url?: string): Promise<Opened> {
   if (dialect === 'sqlite' || driver === 'PGlite') {
     const folder = url === undefined ? mkdtempSync(join(tmpdir(), 'session-drizzle-')) : undefined;
     const path = url ?? join(folder ?? '', driver === 'PGlite' ? 'data' : 'test.db');
-    const { db, close } = await connect(path);
+    const { db, close } = await connect(driver === 'PGlite' && url === undefined ? '' : path);
     return {
       db,
       driver,
@@ -110,9 +110,10 @@ const CONNECT: Readonly<Record<DriverName, Connect>> = {
     const client = postgres(url, { max: 10, onnotice: () => {}, fetch_types: false });
     return { db: drizzle({ client }), close: () => client.end({ timeout: 1 }) };
   },
-  async PGlite() {
+  /** In memory, without a path. */
+  async PGlite(path) {
     const [{ PGlite }, { drizzle }] = await Promise.all([import('@electric-sql/pglite'), import('drizzle-orm/pglite')]);
-    const client = new PGlite();
+    const client = path === '' ? new PGlite() : await PGlite.create(path);
     return { db: drizzle({ client }), close: () => client.close() };
   },
   async mysql2(url) {
