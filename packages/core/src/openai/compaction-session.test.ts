@@ -434,7 +434,7 @@ bothForms((runForm, form) => {
     it('tells what the model saw, and with which changes: only automatic calls do [SESS-123, SESS-124]', async () => {
       const { session, compacting } = await wrapped(new MemorySession());
       const told: CompactionOptions[] = [];
-      compacting.runCompaction = async (options) => void told.push(options);
+      compacting.runCompaction = async (options) => void told.push(options ?? {});
       await session.addItems(talk(1, 'old'));
       const controller = new AbortController();
       const model = new ScriptedModel([toolCall('t'), 'done']);

@@ -113,4 +113,24 @@ export const versions: readonly SessionCase[] = [
       same(await session.readHistory(), { items: users(1), version }, 'the history');
     },
   },
+  {
+    id: 'J7',
+    title: 'a change tells the version that the history has then, and tells it again when it is repeated',
+    async body(scene) {
+      const session = await scene.capable('versions');
+      await session.addItems(users(2));
+      const { version } = await session.readHistory();
+      const append = async () => await session.appendIfVersion(version, users(3, 3), { operationId: 'append' });
+      const appended = await append();
+      same((await session.readHistory()).version, appended, 'version after the append');
+      await session.addItems(users(1, 6));
+      same(await append(), appended, 'the version of the append, repeated behind another one');
+      const replace = async () => await session.replaceHistory(users(4), { operationId: 'replace' });
+      const replaced = await replace();
+      same((await session.readHistory()).version, replaced, 'version after the replacement');
+      await session.popItem();
+      same(await replace(), replaced, 'the version of the replacement, repeated after a pop');
+      same(await session.getItems(), users(3), 'items');
+    },
+  },
 ];
