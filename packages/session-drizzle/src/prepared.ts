@@ -30,9 +30,14 @@ const MOST = 100;
 export function preparedBy(db: object, kinds: readonly string[]): RunPrepared | undefined {
   const { $client: client, session } = db as { $client?: unknown; session?: { logger?: object } };
   if (kindOf(session?.logger) !== 'NoopLogger') return undefined;
-  if (kinds.includes('BetterSQLite3Database') || kinds.includes('NodeSQLiteDatabase'))
-    return bySQLite(client as SQLiteClient);
-  return kinds.includes('PostgresJsDatabase') ? byPostgresJs(client as PostgresJsClient) : undefined;
+  const isSQLite = kinds.includes('BetterSQLite3Database') || kinds.includes('NodeSQLiteDatabase');
+  if (isSQLite && has(client, 'prepare')) return bySQLite(client as SQLiteClient);
+  if (kinds.includes('PostgresJsDatabase') && has(client, 'unsafe')) return byPostgresJs(client as PostgresJsClient);
+  return undefined;
+}
+
+function has(client: unknown, method: string): boolean {
+  return typeof (client as { readonly [name: string]: unknown } | null | undefined)?.[method] === 'function';
 }
 
 function bySQLite(client: SQLiteClient): RunPrepared {

@@ -8,7 +8,7 @@ import type { ErrorKinds } from '../errors.ts';
 import { failedToConnect } from '../errors.ts';
 import type { Place, TableNames } from '../tables.ts';
 import type { Append, Dialect, Head } from './dialect.ts';
-import { headOf } from './dialect.ts';
+import { headOf, versionOf } from './dialect.ts';
 
 /** What a statement needs beside its values, generously. */
 const OVERHEAD = 4096;
@@ -63,27 +63,29 @@ export class MySqlDialect implements Dialect {
 
   *append(id: string, { texts, operation, upkeep }: Append): Body<string> {
     const { sessions, messages, operations } = this.#tables;
-    // Of a statement of its own: the time of a statement is when it began, and the lock was waited for in an earlier one.
-    // Read first, for a look at messages within the update would lock them.
-    const [newest] = yield* rows(
-      sql`select cast(max(created_at) as char) as stamp from ${messages} where session_id = ${id}`,
-    );
-    const atLeast = newest?.['stamp'] ?? null;
-    if (upkeep !== true)
-      yield* change(
-        sql`update ${sessions} set updated_at = greatest(now(6), updated_at, coalesce(${atLeast}, now(6))) where session_id = ${id}`,
-      );
-    const [session] = yield* rows(
-      sql`select cast(updated_at as char) as stamp from ${sessions} where session_id = ${id}`,
-    );
-    const stamp = session?.['stamp'];
+    // A statement of its own: the time of a statement is when it began, and the lock was waited for in an earlier one; and
+    // a look at messages within the update would lock them.
+    const newest = sql`(select max(created_at) from ${messages} where session_id = ${id})`;
+    const moment = upkeep === true ? sql`updated_at` : sql`greatest(now(6), updated_at, coalesce(${newest}, now(6)))`;
+    const [now] = yield* rows(sql`select cast(${moment} as char) as stamp, cast(updated_at as char) as stored,
+      @@auto_increment_increment as step from ${sessions} where session_id = ${id}`);
+    const stamp = String(now?.['stamp']);
+    if (upkeep !== true) yield* change(sql`update ${sessions} set updated_at = ${stamp} where session_id = ${id}`);
+    let last: number | undefined;
     for (const chunk of inPackets(texts, this.maxPacket)) {
       const values = chunk.map((text) => sql`(${id}, ${text}, ${stamp})`);
-      yield* change(
+      const [inserted] = yield* rows(
         sql`insert into ${messages} (session_id, message_data, created_at) values ${sql.join(values, sql`, `)}`,
       );
+      // The first id is answered; those of one statement follow each other.
+      last = Number(inserted?.['insertId']) + (chunk.length - 1) * Number(now?.['step']);
     }
-    const { version } = yield* this.head(id);
+    // Tables that Python made keep no fractions of a second: then only the server knows what it stored.
+    const isKept = String(now?.['stored']).length === stamp.length;
+    const version =
+      last !== undefined && isKept
+        ? versionOf({ id: last, touched: stamp.replaceAll(/\D/g, '') })
+        : (yield* this.head(id)).version;
     if (operation !== undefined)
       yield* change(sql`insert into ${operations} (session_id, operation_id, digest, result)
         values (${id}, ${keyOf(operation.id)}, ${operation.digest}, ${version})`);
