@@ -1,9 +1,12 @@
 import { Binary, Long } from 'mongodb';
 
+import { Access } from './access.ts';
+import type { Connection, Users } from './access.ts';
 import { Collection } from './collection.ts';
 import type { IndexSpec } from './collection.ts';
 import { Cursors } from './cursors.ts';
 import { CommandError } from './errors.ts';
+import { FailPoints } from './fail-points.ts';
 import { aggregated, plan, projected, select } from './reads.ts';
 import { Transaction } from './store.ts';
 import type { Collections, Store } from './store.ts';
@@ -16,8 +19,8 @@ import { MAX_MESSAGE_BYTES } from './wire.ts';
 export interface Role {
   /** Its address as members of the replica set know it; `undefined`: a server of its own. */
   readonly replicaSet?: { readonly name: string; readonly address: string } | undefined;
-  /** Every login is refused. */
-  readonly refuseLogins?: boolean | undefined;
+  /** Who may log in, by SCRAM-SHA-256. Default: nobody has to. */
+  readonly users?: Users | undefined;
 }
 
 const WRITES = new Set(['insert', 'update', 'delete', 'findAndModify', 'findandmodify']);
@@ -27,17 +30,25 @@ export class Commands {
   readonly #store: Store;
   readonly #role: Role;
   readonly #cursors = new Cursors();
+  readonly #access: Access;
+  readonly #failPoints = new FailPoints();
   /** Under way, by session. */
   readonly #transactions = new Map<string, { readonly number: string; readonly transaction: Transaction }>();
 
   constructor(store: Store, role: Role) {
     this.#store = store;
     this.#role = role;
+    this.#access = new Access(role.users);
   }
 
-  answer(body: Doc): Doc {
+  answer(body: Doc, connection: Connection = {}): Doc {
     const name = Object.keys(body)[0] ?? '';
     try {
+      if (name === 'saslStart' || name === 'saslContinue') return this.#access.login(name, body, connection);
+      if (name === 'configureFailPoint') return this.#failPoints.configure(body);
+      const database = text(body['$db']);
+      this.#access.check(name, database, connection);
+      this.#failPoints.check(name, `${database}.${text(body[name])}`);
       return this.#withSession(name, body);
     } catch (error) {
       // What a refused command had done is undone nowhere: each of them checks before it changes, statement by statement.
@@ -212,7 +223,7 @@ export class Commands {
       case 'hello':
       case 'ismaster':
       case 'isMaster':
-        return this.#hello();
+        return { ...this.#hello(), ...(body['saslSupportedMechs'] !== undefined && this.#access.mechanisms) };
       case 'create':
         if (store.find(database, target))
           throw new CommandError(48, 'NamespaceExists', `Collection ${database}.${target} already exists.`);
@@ -267,10 +278,6 @@ export class Commands {
       case 'dropDatabase':
         for (const one of store.list(database)) store.drop(database, one.name);
         return { dropped: database, ok: 1 };
-      case 'saslStart':
-      case 'authenticate':
-        if (this.#role.refuseLogins) throw new CommandError(18, 'AuthenticationFailed', 'Authentication failed.');
-        break;
       case 'ping':
       case 'endSessions':
       case 'killSessions':

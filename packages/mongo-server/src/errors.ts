@@ -21,6 +21,10 @@ export class CommandError extends Error {
   }
 }
 
+export function authenticationFailed(): CommandError {
+  return new CommandError(18, 'AuthenticationFailed', 'Authentication failed.');
+}
+
 export function writeConflict(): CommandError {
   return new CommandError(
     112,

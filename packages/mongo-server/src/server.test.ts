@@ -220,10 +220,45 @@ it('has after a crash what it acknowledged', async () => {
   }
 });
 
-it('refuses logins where it is told to', async () => {
-  const closed = await MongoServer.start({ refuseLogins: true });
-  const other = new MongoClient(closed.url.replace('://', '://user:secret@'));
-  expect(await codeOf(other.db('test').command({ ping: 1 }))).toBe(18);
+it('lets in who has the password, and lets readers read', async () => {
+  const users = { ada: { password: 'pass,word=é' }, eve: { password: 'p', readOnly: true } };
+  const guarded = await MongoServer.start({ users });
+  const as = (name: string, password: string): MongoClient =>
+    new MongoClient(guarded.url.replace('://', `://${name}:${encodeURIComponent(password)}@`));
+  const [ada, eve, nobody, wrong] = [as('ada', 'pass,word=é'), as('eve', 'p'), as('bob', 'p'), as('ada', 'no')];
+  await ada.db('test').collection('c').insertOne({ n: 1 });
+  expect(await eve.db('test').collection('c').countDocuments()).toBe(1);
+  expect(await codeOf(eve.db('test').collection('c').insertOne({ n: 2 }))).toBe(13);
+  expect(await codeOf(nobody.db('test').collection('c').findOne())).toBe(18);
+  expect(await codeOf(wrong.db('test').collection('c').findOne())).toBe(18);
+  const anybody = new MongoClient(guarded.url);
+  expect(await codeOf(anybody.db('test').collection('c').findOne())).toBe(13);
+  await Promise.all([ada, eve, nobody, wrong, anybody].map((one) => one.close()));
+  await guarded.stop();
+});
+
+it('fails commands as a test wants it, as often, with labels', async () => {
+  const failing = await MongoServer.start();
+  const other = new MongoClient(failing.url);
+  const fail = (mode: unknown): Promise<unknown> =>
+    other.db('admin').command({
+      configureFailPoint: 'failCommand',
+      mode,
+      data: { failCommands: ['insert'], errorCode: 14_031, namespace: 'test.c', errorLabels: ['Some'] },
+    });
+  await fail({ times: 2 });
+  await other.db('test').collection('d').insertOne({});
+  await expect(other.db('test').collection('c').insertOne({})).rejects.toMatchObject({
+    code: 14_031,
+    errorLabels: ['Some'],
+  });
+  expect(await codeOf(other.db('test').collection('c').insertOne({}))).toBe(14_031);
+  await other.db('test').collection('c').insertOne({});
+  await fail('alwaysOn');
+  for (let time = 0; time < 3; time++)
+    expect(await codeOf(other.db('test').collection('c').insertOne({}))).toBe(14_031);
+  await fail('off');
+  await other.db('test').collection('c').insertOne({});
   await other.close();
-  await closed.stop();
+  await failing.stop();
 });

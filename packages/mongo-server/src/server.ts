@@ -1,6 +1,8 @@
 import { createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
+import { createServer as createSecureServer } from 'node:tls';
 
+import type { Connection, Users } from './access.ts';
 import { Commands } from './commands.ts';
 import { Store } from './store.ts';
 import { readMessages, writeReply } from './wire.ts';
@@ -16,8 +18,10 @@ export interface MongoServerOptions {
   readonly folder?: string | undefined;
   /** How often expired documents are removed, in ms. Default 200. */
   readonly expireEveryMs?: number | undefined;
-  /** Every login fails. */
-  readonly refuseLogins?: boolean | undefined;
+  /** Who may log in, by SCRAM-SHA-256. Default: nobody has to. */
+  readonly users?: Users | undefined;
+  /** Speaks TLS alone, with this certificate. */
+  readonly tls?: { readonly key: string; readonly cert: string } | undefined;
 }
 
 /**
@@ -39,14 +43,14 @@ export class MongoServer {
 
   private constructor(server: Server, options: MongoServerOptions) {
     const { port } = server.address() as AddressInfo;
-    const { replicaSet, announce = `127.0.0.1:${port}`, refuseLogins } = options;
+    const { replicaSet, announce = `127.0.0.1:${port}`, users } = options;
     this.#server = server;
     this.#store = new Store(options.folder);
     const commands = new Commands(this.#store, {
       replicaSet: replicaSet === undefined ? undefined : { name: replicaSet, address: announce },
-      refuseLogins,
+      users,
     });
-    server.on('connection', (socket) => this.#serve(socket, commands));
+    server.on(options.tls ? 'secureConnection' : 'connection', (socket: Socket) => this.#serve(socket, commands));
     this.#expiry = setInterval(() => commands.expire(Date.now()), options.expireEveryMs ?? 200);
     this.#expiry.unref();
     this.port = port;
@@ -54,7 +58,7 @@ export class MongoServer {
   }
 
   static async start(options: MongoServerOptions = {}): Promise<MongoServer> {
-    const server = createServer();
+    const server = options.tls ? createSecureServer(options.tls) : createServer();
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
       server.listen(options.port ?? 0, '127.0.0.1', resolve);
@@ -77,6 +81,7 @@ export class MongoServer {
   #serve(socket: Socket, commands: Commands): void {
     this.#sockets.add(socket);
     socket.setNoDelay(true);
+    const connection: Connection = {};
     let arrived: Buffer[] = [];
     let size = 0;
     let wanted = 4;
@@ -90,7 +95,7 @@ export class MongoServer {
         arrived = [rest];
         size = rest.length;
         wanted = size >= 4 ? rest.readInt32LE(0) : 4;
-        for (const message of messages) socket.write(writeReply(message, commands.answer(message.body)));
+        for (const message of messages) socket.write(writeReply(message, commands.answer(message.body, connection)));
       } catch (error) {
         process.emitWarning(error instanceof Error ? error : String(error));
         socket.destroy();
