@@ -29,10 +29,10 @@ describe('better-sqlite3', () => {
     await use(new DrizzleSession<object>('first', { db }));
     const prepared: string[] = [];
     const prepare = client.prepare.bind(client);
-    client.prepare = ((text: string) => {
+    client.prepare = (text: string) => {
       prepared.push(text);
       return prepare(text);
-    }) as typeof prepare;
+    };
     const session = new DrizzleSession<object>('second', { db });
     await use(session);
     expect(prepared).toEqual([]);
