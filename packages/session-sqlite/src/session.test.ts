@@ -165,6 +165,34 @@ describe('a session on a file', () => {
     expect(sql(path, 'SELECT * FROM agent_session_operations')).toEqual([]);
   });
 
+  it('remembers operations of a day, and the last 64 of a session in any case [SESS-034]', async () => {
+    // It forgets now and then; here with each operation.
+    const random = vi.spyOn(Math, 'random').mockReturnValue(0);
+    try {
+      const path = freshPath();
+      const session = new SQLiteSession<object>('s', { path, synchronous: 'NORMAL' });
+      const apply = async (of: SQLiteSession<object>, operationId: string): Promise<void> =>
+        await of.applyHistoryTransaction({ operationId, transaction: { type: 'append_items', items: [] } });
+      const other = new SQLiteSession<object>('other', path);
+      await apply(other, 'other');
+      for (let n = 0; n < 70; n++) await apply(session, `old ${n}`);
+      const ids = (): unknown[] =>
+        sql(path, "SELECT operation_id AS id FROM agent_session_operations WHERE session_id = 's' ORDER BY rowid").map(
+          (row) => (row as { id: unknown }).id,
+        );
+      expect(ids()).toHaveLength(70);
+      sql(path, "UPDATE agent_session_operations SET created_at = datetime('now', '-2 days')");
+      await apply(session, 'new 0');
+      expect(ids()).toEqual([...Array.from({ length: 63 }, (_, n) => `old ${n + 7}`), 'new 0']);
+      for (let n = 1; n <= 64; n++) await apply(session, `new ${n}`);
+      expect(ids()).toEqual(Array.from({ length: 65 }, (_, n) => `new ${n}`));
+      expect(sql(path, "SELECT 1 FROM agent_session_operations WHERE session_id = 'other'")).toHaveLength(1);
+      await Promise.all([session.close(), other.close()]);
+    } finally {
+      random.mockRestore();
+    }
+  });
+
   it('takes any text as id [SESS#46, SESS-137]', async () => {
     const path = freshPath();
     const ids = ["it's", '100%*?', 'new\nline', '😀', 'x'.repeat(1000), "Robert'); DROP TABLE students;--"];

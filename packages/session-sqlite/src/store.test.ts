@@ -180,6 +180,30 @@ describe('lists', () => {
   });
 });
 
+describe('lists', () => {
+  it('by time have sessions of the very second, as far as they belong to it [SESS-372]', async () => {
+    const path = freshPath();
+    await using store = new SQLiteSessionStore({ path });
+    await store.session('a').addItems([user('x')]);
+    sql(path, "UPDATE agent_sessions SET updated_at = '2026-01-02 03:04:05'");
+    const at = (ms: number): Date => new Date(Date.UTC(2026, 0, 2, 3, 4, 5, ms));
+    const count = async (query: object): Promise<number> => (await store.list(query)).sessions.length;
+    expect(await count({ updatedBefore: at(700) })).toBe(1);
+    expect(await count({ updatedBefore: at(0) })).toBe(0);
+    expect(await count({ updatedAfter: at(0) })).toBe(1);
+    expect(await count({ updatedAfter: at(700) })).toBe(0);
+  });
+});
+
+it('a fork does not write to rows that have no session [SESS-373]', async () => {
+  const path = freshPath();
+  await using store = new SQLiteSessionStore({ path });
+  for (const id of ['a', 'b']) await store.session(id).addItems([user(id)]);
+  sql(path, "DELETE FROM agent_sessions WHERE session_id = 'b'");
+  await expect(store.fork('a', 'b')).rejects.toMatchObject({ code: 'session_error' });
+  expect(await store.session('b').getItems()).toEqual([user('b')]);
+});
+
 describe('prune', () => {
   it('takes operations of pruned sessions too [SESS-374]', async () => {
     const path = freshPath();

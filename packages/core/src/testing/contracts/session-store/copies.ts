@@ -64,6 +64,9 @@ export const copies: readonly StoreCase[] = [
         'fork() to a session that exists',
       );
       same(await store.session(`${scene.id}-taken`).getItems(), [user('mine')], 'items of the target');
+      await store.setMetadata(`${scene.id}-empty`, { tag: 1 });
+      await refuses(() => store.fork(scene.id, `${scene.id}-empty`), 'session_error', 'fork() to one without items');
+      same(await store.session(`${scene.id}-empty`).getItems(), [], 'items of the one without items');
       await refuses(() => store.fork(`${scene.id}-none`, `${scene.id}-x`), 'session_error', 'fork() of no session');
       check((await store.get(`${scene.id}-x`)) === undefined, 'no session after a refused fork');
     },

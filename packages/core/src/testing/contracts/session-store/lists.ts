@@ -47,6 +47,9 @@ export const lists: readonly StoreCase[] = [
       await store.session(ids[0] ?? '').addItems([user('again')]);
       same(idsOf(await all(store, { order: 'created', limit: 3 })), ids.toReversed(), 'ids by creation');
       same(idsOf(await all(store, { order: 'id', limit: 3 })), ids, 'ids in their order');
+      const { createdAt, updatedAt } = (await store.get(ids[0] ?? '')) ?? {};
+      check(createdAt !== undefined && Date.now() - createdAt.getTime() > 3 * DAY, 'a creation some days ago');
+      check(updatedAt !== undefined && Date.now() - updatedAt.getTime() < DAY, 'an update just now');
     },
   },
   {

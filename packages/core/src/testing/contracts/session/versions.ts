@@ -123,6 +123,8 @@ export const versions: readonly SessionCase[] = [
       const append = async () => await session.appendIfVersion(version, users(3, 3), { operationId: 'append' });
       const appended = await append();
       same((await session.readHistory()).version, appended, 'version after the append');
+      for (const limit of [0, 1, 3])
+        same((await session.readHistory(limit)).version, appended, `version of a read of ${limit}`);
       await session.addItems(users(1, 6));
       same(await append(), appended, 'the version of the append, repeated behind another one');
       const replace = async () => await session.replaceHistory(users(4), { operationId: 'replace' });
