@@ -18,8 +18,8 @@ export function needsCleaning(value: unknown, strict: boolean, depth: number = 0
   }
   if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return false;
   if (strict && isOpaque(value)) return true;
-  for (const key of Object.keys(value))
-    if (needsCleaning((value as Record<string, unknown>)[key], strict, depth + 1)) return true;
+  // With the members of prototypes, which JSON leaves out: cleaning does no harm where it is not needed.
+  for (const key in value) if (needsCleaning((value as Record<string, unknown>)[key], strict, depth + 1)) return true;
   return false;
 }
 

@@ -61,11 +61,13 @@ function isUnsayable(value: unknown): boolean {
 /** Usage is for generations only, and in the ingest's own form. */
 function withUsage(data: Wire): Wire {
   if (!Object.hasOwn(data, 'usage')) return data;
-  const { usage, ...others } = data;
-  if (data['type'] !== 'generation') return others;
-  if (!isObject(usage)) return data;
-  const fit = fitUsage(usage);
-  return fit === undefined ? others : withMember(data, 'usage', fit);
+  const { usage } = data;
+  const isGeneration = data['type'] === 'generation';
+  if (isGeneration && !isObject(usage)) return data;
+  const fit = isGeneration && isObject(usage) ? fitUsage(usage) : undefined;
+  if (fit !== undefined) return withMember(data, 'usage', fit);
+  const { usage: _, ...others } = data;
+  return others;
 }
 
 function fitUsage(usage: Wire): Wire | undefined {

@@ -70,22 +70,38 @@ const members: readonly (readonly [
   ['preserve_raw_usage', 'preserveRawUsage', { hidden: true }],
 ];
 
+const byMember: ReadonlyMap<string, (typeof members)[number]> = new Map(
+  members.flatMap((entry) => (entry[1] === undefined ? [] : [[entry[1], entry] as const])),
+);
+
+type Wire = Record<string, unknown>;
+
+/** Settings of which none is set. Copies of it are fast to make and to read; objects of so many members that grow one by one are not. */
+function unsetOf(isShown: (entry: (typeof members)[number]) => boolean): Wire {
+  return Object.fromEntries(members.filter(isShown).map(([wire]) => [wire, null]));
+}
+
+const unset: Wire = unsetOf(() => true);
+const unsetInTraces: Wire = unsetOf(([, , options]) => options?.hidden !== true);
+const unsetWithoutData: Wire = unsetOf(([wire, , options]) => options?.hidden !== true && wire !== 'metadata');
+
 /** The JSON form of settings: all members, unset ones as `null`. */
 export function settingsToJSON(settings: ModelSettings): Record<string, unknown> {
-  return toWire(settings, () => true);
+  return toWire(settings, unset);
 }
 
 /** The form of settings in `model_config` of a generation span: what a trace may show; without data no `metadata`. */
 export function settingsToTrace(settings: ModelSettings, includeData: boolean): Record<string, unknown> {
-  return toWire(settings, (wire, hidden) => !hidden && (includeData || wire !== 'metadata'));
+  return toWire(settings, includeData ? unsetInTraces : unsetWithoutData);
 }
 
-function toWire(settings: ModelSettings, isShown: (wire: string, hidden: boolean) => boolean): Record<string, unknown> {
-  const config: Record<string, unknown> = {};
-  for (const [wire, member, { form, hidden = false } = {}] of members) {
-    if (!isShown(wire, hidden)) continue;
-    const value = (member === undefined ? undefined : settings[member]) ?? null;
-    config[wire] = form === undefined ? value : form(value);
+function toWire(settings: ModelSettings, shown: Wire): Wire {
+  const config = { ...shown };
+  for (const [member, value] of Object.entries(settings)) {
+    const entry = byMember.get(member);
+    if (entry === undefined || value === undefined || value === null) continue;
+    const [wire, , { form } = {}] = entry;
+    if (Object.hasOwn(shown, wire)) config[wire] = form === undefined ? value : form(value);
   }
   return config;
 }

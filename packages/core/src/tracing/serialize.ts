@@ -10,6 +10,39 @@ const MAX_DEPTH = 1000;
  * (TRACE-M12); the rest is shared.
  */
 export function jsonSafe(record: Readonly<Record<string, unknown>>, levels: number = 2): Record<string, unknown> {
+  try {
+    if (isPlainJson(record, 0)) return copy(record, levels);
+  } catch {
+    // A getter that throws.
+  }
+  return safeCopy(record, levels);
+}
+
+/** Nearly all records are: then nothing has to be looked for. `false` also for what only a closer look can tell. */
+function isPlainJson(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return typeof value !== 'bigint';
+  if (depth > MAX_DEPTH || typeof (value as { toJSON?: unknown }).toJSON === 'function') return false;
+  if (Array.isArray(value)) {
+    for (const member of value as unknown[]) if (!isPlainJson(member, depth + 1)) return false;
+    return true;
+  }
+  // With the members of prototypes, which need the closer look if they are no JSON.
+  for (const key in value) if (!isPlainJson((value as Readonly<Record<string, unknown>>)[key], depth + 1)) return false;
+  return true;
+}
+
+function copy(record: Readonly<Record<string, unknown>>, levels: number): Record<string, unknown> {
+  const made = { ...record };
+  if (levels < 2) return made;
+  for (const key in made) {
+    const value = made[key];
+    if (Array.isArray(value)) made[key] = [...(value as unknown[])];
+    else if (isPlainObject(value)) made[key] = copy(value, levels - 1);
+  }
+  return made;
+}
+
+function safeCopy(record: Readonly<Record<string, unknown>>, levels: number): Record<string, unknown> {
   const safe: Record<string, unknown> = {};
   for (const key of Object.keys(record)) {
     try {
@@ -25,7 +58,7 @@ export function jsonSafe(record: Readonly<Record<string, unknown>>, levels: numb
 function safeValue(value: unknown, levels: number): unknown {
   if (typeof value === 'bigint') return UNSERIALIZABLE;
   if (typeof value !== 'object' || value === null) return value;
-  if (levels > 0 && isPlain(value)) return jsonSafe(value, levels - 1);
+  if (levels > 0 && isPlain(value)) return safeCopy(value, levels - 1);
   if (levels > 0 && Array.isArray(value))
     return value.map((member) => (serializable(member, []) ? member : UNSERIALIZABLE));
   return serializable(value, []) ? value : UNSERIALIZABLE;

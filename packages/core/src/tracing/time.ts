@@ -71,13 +71,22 @@ export class TraceTime {
   }
 }
 
+/** The second that was written last, and its text: spans are many in one. */
+let written = { second: Number.NaN, text: '' };
+
 /** `2026-03-01T09:00:00.120450+00:00`, as the wire has it; `null` for what has not happened or is no time. */
 export function isoTime(epochMs: number | undefined): string | null {
   if (epochMs === undefined) return null;
   const micros = Math.round(epochMs * 1000);
-  const date = new Date(Math.floor(micros / 1000));
-  if (Number.isNaN(date.getTime())) return null;
-  return `${date.toISOString().slice(0, -1)}${String(micros % 1000).padStart(3, '0')}+00:00`;
+  const second = Math.floor(micros / 1_000_000);
+  if (second !== written.second) {
+    const date = new Date(second * 1000);
+    if (Number.isNaN(date.getTime())) return null;
+    written = { second, text: date.toISOString().slice(0, -'.000Z'.length) };
+  }
+  // The digit in front keeps the zeros.
+  const fraction = String(1_000_000 + (micros - second * 1_000_000)).slice(1);
+  return `${written.text}.${fraction}+00:00`;
 }
 
 /** The instant of a time of the wire, as epoch milliseconds with fraction; `undefined` for what is none. */
