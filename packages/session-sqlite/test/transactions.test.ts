@@ -73,6 +73,7 @@ const changes: Record<string, [work: (place: Place) => Promise<unknown>, after: 
   pop: [({ session }) => session.popItem(), start.slice(0, -1)],
   clear: [({ session }) => session.clearSession(), []],
   delete: [({ store }) => store.delete('s'), []],
+  metadata: [({ store }) => store.setMetadata('s', { more: 2 }), start],
   'import in place': [({ store }) => store.import('s', lines(batch), { ifExists: 'replace' }), batch],
   'import behind': [({ store }) => store.import('s', lines(batch), { ifExists: 'append' }), [...start, ...batch]],
 };

@@ -20,7 +20,7 @@ export type EmbeddedFault = (typeof embeddedFaults)[number];
 /** Sessions that a process changes one after the other: it is killed before it has changed all. */
 const SESSIONS = 60;
 /** Short, and long enough for all else that a call does. */
-const LOCK_MS = 300;
+const LOCK_MS = 1000;
 
 /** What a change has to do then. @throws Error that says what is wrong */
 export async function meetEmbeddedFault(
