@@ -70,15 +70,25 @@ function withUsage(data: Wire): Wire {
   return others;
 }
 
+/** Counts that the ingest does not know by name go among the details. */
 function fitUsage(usage: Wire): Wire | undefined {
-  const { input_tokens, output_tokens, details, ...more } = usage;
+  const { input_tokens, output_tokens, details } = usage;
   if (!Number.isFinite(input_tokens) || !Number.isFinite(output_tokens)) return undefined;
-  const added = Object.entries(more).filter(([, value]) => value !== null && value !== undefined);
-  const isFit = added.length === 0 && (details === undefined || (isObject(details) && !needsCleaning(details, true)));
-  if (isFit && Object.keys(more).length === 0) return usage;
-  const merged = cleanJson({ ...(isObject(details) ? details : undefined), ...Object.fromEntries(added) }) as Wire;
-  return { input_tokens, output_tokens, ...(Object.keys(merged).length > 0 ? { details: merged } : undefined) };
+  const merged: Record<string, unknown> = isObject(details) ? { ...details } : {};
+  let isFit = details === undefined || isObject(details);
+  for (const key of Object.keys(usage)) {
+    if (KNOWN.has(key)) continue;
+    isFit = false;
+    const value = usage[key];
+    if (value !== null && value !== undefined && !isUnsayable(value)) merged[key] = value;
+  }
+  const isClean = !needsCleaning(merged, true);
+  if (isFit && isClean) return usage;
+  const shown = isClean ? merged : (cleanJson(merged) as Wire);
+  return { input_tokens, output_tokens, ...(Object.keys(shown).length > 0 ? { details: shown } : undefined) };
 }
+
+const KNOWN: ReadonlySet<string> = new Set(['input_tokens', 'output_tokens', 'details']);
 
 const THOUGHTS = ['reasoning', 'reasoning_content', 'thinking_blocks', 'thinking'];
 const THOUGHT_PARTS: readonly unknown[] = ['thinking', 'redacted_thinking'];
