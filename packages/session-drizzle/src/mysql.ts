@@ -12,6 +12,8 @@ import {
 import type { MySqlTable } from 'drizzle-orm/mysql-core';
 
 import { Database } from './database.ts';
+import { declareTables } from './declare.ts';
+import type { Declaring } from './declare.ts';
 import { readDatabase } from './options.ts';
 import type { DrizzleDatabase } from './options.ts';
 import { idTypeOf, readNames, readTables } from './tables.ts';
@@ -40,60 +42,18 @@ const timestamp = customType<{ data: string }>({ dataType: () => 'timestamp(6)' 
  * });
  */
 export function createAgentTables(options?: MySqlAgentTableOptions): AgentTables<MySqlTable> {
-  const { names, schema } = readNames(options);
-  const table: typeof mysqlTable =
-    schema === undefined ? mysqlTable : (mysqlSchema(schema).table as unknown as typeof mysqlTable);
-  const id = options?.idType === 'bigserial' ? bigint('id', { mode: 'number' }) : int('id');
-  const moment = (name: string) =>
-    timestamp(name)
-      .notNull()
-      .default(sql`CURRENT_TIMESTAMP(6)`);
-
-  const agentSessions = table(names.agentSessions, {
-    sessionId: key('session_id').primaryKey(),
-    createdAt: moment('created_at'),
-    updatedAt: moment('updated_at'),
+  // Of at most 64 characters is `idx_…_session_time`.
+  const { names, schema } = readNames(options, { longest: 47 });
+  return declareTables<MySqlTable>(names, {
+    table: (schema === undefined ? mysqlTable : mysqlSchema(schema).table) as unknown as Declaring<MySqlTable>['table'],
+    id: (options?.idType === 'bigserial' ? bigint('id', { mode: 'number' }) : int('id')).autoincrement(),
+    key: (name) => key(name),
+    text: (name) => long(name),
+    moment: (name) => timestamp(name).default(sql`CURRENT_TIMESTAMP(6)`),
+    foreignKey,
+    primaryKey,
+    index,
   });
-  const belongs = (name: string, sessionId: never) =>
-    foreignKey({
-      name: `${name}_session_id_fkey`,
-      columns: [sessionId],
-      foreignColumns: [agentSessions.sessionId],
-    }).onDelete('cascade');
-
-  const agentMessages = table(
-    names.agentMessages,
-    {
-      id: id.autoincrement().primaryKey(),
-      sessionId: key('session_id').notNull(),
-      messageData: long('message_data').notNull(),
-      createdAt: moment('created_at'),
-    },
-    ({ sessionId, createdAt }) => [
-      belongs(names.agentMessages, sessionId as never),
-      index(`idx_${names.agentMessages}_session_time`).on(sessionId, createdAt),
-    ],
-  );
-  const agentSessionOperations = table(
-    names.agentSessionOperations,
-    {
-      sessionId: key('session_id').notNull(),
-      operationId: key('operation_id').notNull(),
-      digest: long('digest').notNull(),
-      result: long('result'),
-      createdAt: moment('created_at'),
-    },
-    ({ sessionId, operationId }) => [
-      primaryKey({ name: `${names.agentSessionOperations}_pkey`, columns: [sessionId, operationId] }),
-      belongs(names.agentSessionOperations, sessionId as never),
-    ],
-  );
-  const agentSessionMetadata = table(
-    names.agentSessionMetadata,
-    { sessionId: key('session_id').primaryKey(), data: long('data').notNull() },
-    ({ sessionId }) => [belongs(names.agentSessionMetadata, sessionId as never)],
-  );
-  return { agentSessions, agentMessages, agentSessionOperations, agentSessionMetadata };
 }
 
 const tables: AgentTables<MySqlTable> = createAgentTables();

@@ -89,6 +89,7 @@ describe('createAgentTables()', () => {
   it('refuses what a dialect has not', () => {
     expect(() => sqlite.createAgentTables({ schema: 'x' } as never)).toThrow(/Unknown option 'schema'/);
     expect(() => sqlite.createAgentTables({ names: { agentMessages: 'sqlite_x' } })).toThrow(/keeps such names/);
+    expect(() => mysql.createAgentTables({ names: { agentMessages: 'x'.repeat(48) } })).toThrow(/at most 47/);
     expect(() => pg.createAgentTables({ schema: 'a.b' })).toThrow(
       expect.objectContaining({ code: 'session_name_invalid' }),
     );

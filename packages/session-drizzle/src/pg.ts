@@ -14,6 +14,8 @@ import {
 import type { PgTable } from 'drizzle-orm/pg-core';
 
 import { Database } from './database.ts';
+import { declareTables } from './declare.ts';
+import type { Declaring } from './declare.ts';
 import { readDatabase } from './options.ts';
 import type { DrizzleDatabase } from './options.ts';
 import { change } from './statement.ts';
@@ -38,59 +40,16 @@ export interface PgAgentTableOptions extends AgentTableOptions {
  */
 export function createAgentTables(options?: PgAgentTableOptions): AgentTables<PgTable> {
   const { names, schema } = readNames(options);
-  const table: typeof pgTable = schema === undefined ? pgTable : (pgSchema(schema).table as unknown as typeof pgTable);
-  const id = options?.idType === 'bigserial' ? bigserial('id', { mode: 'number' }) : serial('id');
-  const moment = (name: string) =>
-    timestamp(name)
-      .notNull()
-      .default(sql`CURRENT_TIMESTAMP`);
-
-  const agentSessions = table(names.agentSessions, {
-    sessionId: varchar('session_id').primaryKey(),
-    createdAt: moment('created_at'),
-    updatedAt: moment('updated_at'),
+  return declareTables<PgTable>(names, {
+    table: (schema === undefined ? pgTable : pgSchema(schema).table) as unknown as Declaring<PgTable>['table'],
+    id: options?.idType === 'bigserial' ? bigserial('id', { mode: 'number' }) : serial('id'),
+    key: (name) => varchar(name),
+    text: (name) => text(name),
+    moment: (name) => timestamp(name).default(sql`CURRENT_TIMESTAMP`),
+    foreignKey,
+    primaryKey,
+    index,
   });
-  /** With the name that PostgreSQL gives to a key without one: Python's has none. */
-  const belongs = (name: string, sessionId: never) =>
-    foreignKey({
-      name: `${name}_session_id_fkey`,
-      columns: [sessionId],
-      foreignColumns: [agentSessions.sessionId],
-    }).onDelete('cascade');
-
-  const agentMessages = table(
-    names.agentMessages,
-    {
-      id: id.primaryKey(),
-      sessionId: varchar('session_id').notNull(),
-      messageData: text('message_data').notNull(),
-      createdAt: moment('created_at'),
-    },
-    ({ sessionId, createdAt }) => [
-      belongs(names.agentMessages, sessionId as never),
-      index(`idx_${names.agentMessages}_session_time`).on(sessionId, createdAt),
-    ],
-  );
-  const agentSessionOperations = table(
-    names.agentSessionOperations,
-    {
-      sessionId: varchar('session_id').notNull(),
-      operationId: varchar('operation_id').notNull(),
-      digest: text('digest').notNull(),
-      result: text('result'),
-      createdAt: moment('created_at'),
-    },
-    ({ sessionId, operationId }) => [
-      primaryKey({ name: `${names.agentSessionOperations}_pkey`, columns: [sessionId, operationId] }),
-      belongs(names.agentSessionOperations, sessionId as never),
-    ],
-  );
-  const agentSessionMetadata = table(
-    names.agentSessionMetadata,
-    { sessionId: varchar('session_id').primaryKey(), data: text('data').notNull() },
-    ({ sessionId }) => [belongs(names.agentSessionMetadata, sessionId as never)],
-  );
-  return { agentSessions, agentMessages, agentSessionOperations, agentSessionMetadata };
 }
 
 const tables: AgentTables<PgTable> = createAgentTables();

@@ -29,7 +29,7 @@ const now = sql`(CURRENT_TIMESTAMP)`;
  * });
  */
 export function createAgentTables(options?: SQLiteAgentTableOptions): AgentTables<SQLiteTable> {
-  const { names } = readNames(options, ['names'], /^sqlite_/i);
+  const { names } = readNames(options, { known: ['names'], reserved: /^sqlite_/i });
   const moment = (name: string) => numeric(name).notNull().default(now);
 
   const agentSessions = sqliteTable(names.agentSessions, {

@@ -112,13 +112,16 @@ export function idTypeOf(messages: object): string {
  * Names of a new set of tables.
  *
  * @param known members that the options may have
- * @param reserved names that the database keeps for itself
- * @throws UserError `session_name_invalid`, and for options that it does not know
+ * @param longest characters of a name, where what belongs to its table (keys, indexes) is named after it
+ * @throws UserError for unknown options; `session_name_invalid`
  */
 export function readNames(
   options: (AgentTableOptions & { idType?: string | undefined }) | undefined,
-  known: readonly string[] = ['names', 'schema', 'idType'],
-  reserved?: RegExp,
+  {
+    known = ['names', 'schema', 'idType'],
+    reserved,
+    longest,
+  }: { readonly known?: readonly string[]; readonly reserved?: RegExp; readonly longest?: number } = {},
 ): { readonly names: Readonly<Record<keyof AgentTables, string>>; readonly schema: string | undefined } {
   const checks = { names: kinds.object, schema: kinds.any, idType: kinds.oneOf('serial', 'bigserial') };
   const allowed = Object.fromEntries(Object.entries(checks).filter(([member]) => known.includes(member)));
@@ -131,6 +134,10 @@ export function readNames(
     checkStoreName(name, 'table');
     if (reserved?.test(name) === true)
       throw invalid(`'${name}' is no table name: the database keeps such names for itself.`);
+    if (longest !== undefined && name.length > longest)
+      throw invalid(
+        `'${name}' is too long for a table name: keys and indexes are named after it, so at most ${longest}.`,
+      );
   }
   const different = new Set(Object.values(names).map((name) => name.toLowerCase()));
   if (different.size < Object.keys(DEFAULT_NAMES).length)

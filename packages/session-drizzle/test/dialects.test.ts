@@ -11,6 +11,7 @@ import { sql } from 'drizzle-orm/sql/sql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { DrizzleSession } from '../src/index.ts';
+import { createAgentTables as createMySqlTables, createTables as createTablesOfMySql } from '../src/mysql.ts';
 import { createAgentTables, createTables } from '../src/pg.ts';
 import { sessionOn } from './faults/subject.ts';
 import { start } from './processes/child.ts';
@@ -160,6 +161,20 @@ describe('MySQL and MariaDB', () => {
       expect(await session.getItems()).toEqual(large);
     },
   );
+
+  it('takes the longest names that it allows [SESS-158]', async () => {
+    const names = Object.fromEntries(
+      ['agentSessions', 'agentMessages', 'agentSessionOperations', 'agentSessionMetadata'].map((member, index) => [
+        member,
+        `${'x'.repeat(46)}${index}`,
+      ]),
+    );
+    const tables = createMySqlTables({ names });
+    await createTablesOfMySql(opened().db, tables);
+    const session = new DrizzleSession<object>('s', { db: opened().db, tables });
+    await session.addItems(users(2));
+    expect(await session.getItems()).toEqual(users(2));
+  });
 
   it('knows operations by ids that no column holds [SESS-034]', async () => {
     const session = new DrizzleSession<object>('long', { db: opened().db });
