@@ -52,7 +52,8 @@ export interface HistoryBackend {
    * The newest `count` records, or all, as one moment saw them; corrupt ones count. 0: the version alone. A session that does
    * not exist is empty, and a read makes nothing.
    */
-  read(count: number | undefined): MaybePromise<StoredHistory>;
+  // A property: a method of fewer kinds of arguments would be taken for it.
+  readonly read: (count: number | undefined) => MaybePromise<StoredHistory>;
   /** All or nothing, and no other write in between. Gives the version afterwards. */
   write(change: HistoryWrite): MaybePromise<string>;
   /** Removes the newest record, valid or not; nobody else gets the same one. */

@@ -28,6 +28,13 @@ export const metadata: readonly StoreCase[] = [
       await session.popItem();
       same((await store.get(scene.id))?.metadata, { tag: 1 }, 'metadata after an append and a pop');
       same(await session.getItems(), turns(1), 'items');
+      for (let left = turns(1).length; left >= 0; left--) await session.popItem();
+      same(
+        [(await store.get(scene.id))?.itemCount, (await store.get(scene.id))?.metadata],
+        [0, { tag: 1 }],
+        'itemCount and metadata after a pop of nothing',
+      );
+      await session.addItems(turns(1));
       await session.clearSession();
       same((await store.get(scene.id))?.metadata, undefined, 'metadata after clear');
     },

@@ -1,7 +1,7 @@
 import { randomHex } from '../../../base/ids.ts';
 import type { Session } from '../../../sessions/contract.ts';
 import type { SessionInfo, SessionQuery, SessionStore } from '../../../sessions/store.ts';
-import { skip } from '../case.ts';
+import { check, skip } from '../case.ts';
 import type { SessionStoreFixture } from '../session-store.ts';
 
 export interface StoreCase {
@@ -57,10 +57,17 @@ export class StoreScene {
 /** All pages of a list. */
 export async function all(store: AnyStore, query: SessionQuery = {}): Promise<SessionInfo[]> {
   const sessions: SessionInfo[] = [];
+  const cursors = new Set<string>();
   let cursor: string | undefined;
   do {
     const page = await store.list({ ...query, ...(cursor !== undefined && { cursor }) });
     sessions.push(...page.sessions);
+    const isNew = page.cursor === undefined || !cursors.has(page.cursor);
+    check(
+      isNew,
+      `pages that end: the one after ${sessions.at(-1)?.sessionId} gives its own cursor, so it begins with what the page before it ended with`,
+    );
+    if (page.cursor !== undefined) cursors.add(page.cursor);
     cursor = page.cursor;
   } while (cursor !== undefined);
   return sessions;

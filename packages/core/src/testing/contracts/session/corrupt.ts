@@ -8,6 +8,8 @@ async function corruptTail(scene: Scene, ...records: readonly string[]): Promise
   const { fixture } = scene;
   if (fixture.addCorrupt === undefined) skip('the fixture cannot add corrupt records');
   for (const record of records) await fixture.addCorrupt(scene.id, record);
+  const arrived = await fixture.readCorrupt?.(scene.id);
+  if (arrived !== undefined) same(arrived.slice(-records.length), records, 'records that the fixture added');
 }
 
 export const corrupt: readonly SessionCase[] = [

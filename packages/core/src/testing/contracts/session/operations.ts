@@ -1,4 +1,5 @@
-import type { HistoryOperation, TransactionalSession } from '../../../sessions/contract.ts';
+import { supports } from '../../../sessions/contract.ts';
+import type { HistoryOperation, TransactionalSession, VersionedSession } from '../../../sessions/contract.ts';
 import { check, refuses, rejection, same } from '../case.ts';
 import { user, users } from './scene.ts';
 import type { Items, Scene, SessionCase } from './scene.ts';
@@ -150,6 +151,27 @@ export const operations: readonly SessionCase[] = [
       await session.applyHistoryTransaction(operation);
       await session.applyHistoryTransaction(operation);
       same(await session.getItems(), [user('1'), user('3')], 'items');
+    },
+  },
+  {
+    id: 'I11',
+    title: 'operations are remembered over pops and replacements, and those without items too',
+    async body(scene) {
+      const session = await capable(scene);
+      await session.applyHistoryTransaction(append('nothing', []));
+      await session.applyHistoryTransaction(append('op', users(2)));
+      await session.popItem();
+      await session.applyHistoryTransaction(replace('tail', users(1), [user('new')]));
+      if (supports(session, 'versions')) await (session as VersionedSession<object>).replaceHistory(users(1, 7));
+      const before = await session.getItems();
+      for (const operation of [append('op', users(2)), append('nothing', []), replace('tail', users(1), [user('new')])])
+        await session.applyHistoryTransaction(operation);
+      same(await session.getItems(), before, 'items after repeated operations');
+      await refuses(
+        () => session.applyHistoryTransaction(append('nothing', users(1))),
+        'session_operation_mismatch',
+        'items under the id of an operation without any',
+      );
     },
   },
   {

@@ -37,10 +37,33 @@ export class Scene {
     return await this.open(undefined, `${this.id}-sibling`);
   }
 
-  /** Ids that a store could take for the same, or for a pattern that means this one. */
-  alike(): readonly string[] {
+  /** Sessions of other ids that a store could take for the same, or for a pattern that means this one. It may refuse some. */
+  async alike(): Promise<readonly Session<object>[]> {
+    const sessions: Session<object>[] = [];
+    for (const id of this.#alike())
+      try {
+        sessions.push(await this.open(undefined, id));
+      } catch (error) {
+        if ((error as { code?: unknown }).code !== 'session_id_invalid') throw error;
+      }
+    return sessions;
+  }
+
+  #alike(): readonly string[] {
     const { id } = this;
-    return [`%${id}`, `*${id}`, id.replaceAll('-', '_'), id.toUpperCase(), `${id}-sibling`];
+    const long = id.padEnd(1023, '-');
+    return [
+      `%${id}`,
+      `*${id}`,
+      id.replaceAll('-', '_'),
+      id.toUpperCase(),
+      `${id}-sibling`,
+      `${id} `,
+      `${id}\u00e9`,
+      `${id}e\u0301`,
+      `${long}1`,
+      `${long}2`,
+    ];
   }
 
   async capable<K extends keyof SessionCapabilities>(

@@ -14,6 +14,7 @@ export const versions: readonly SessionCase[] = [
       await session.addItems(users(2));
       const { version, items } = await session.readHistory();
       same(items, users(2), 'items');
+      same((await session.readHistory(0)).items, [], 'items with a limit of 0');
       await session.getItems();
       same((await session.readHistory(1)).version, version, 'version with a limit');
       same((await (await scene.capable('versions')).readHistory(0)).version, version, 'version seen by another object');
@@ -59,13 +60,37 @@ export const versions: readonly SessionCase[] = [
       );
       same(await session.getItems(), users(1), 'items after the conflicts');
       const last = await session.appendIfVersion(next, users(1, 2), { operationId: 'op' });
-      same(
-        await session.appendIfVersion(next, users(1, 2), { operationId: 'op' }),
-        last,
-        'the version of a repeated append',
-      );
-      await session.replaceHistory([user('only')], { ifVersion: last });
+      const repeated = async (): Promise<string> =>
+        await session.appendIfVersion(next, users(1, 2), { operationId: 'op' });
+      same(await repeated(), last, 'the version of a repeated append');
+      await session.addItems(users(1, 3));
+      same(await repeated(), last, 'the version of the first time, after another append');
+      await session.popItem();
+      const now = (await session.readHistory()).version;
+      await session.replaceHistory([user('only')], { ifVersion: now });
       same(await session.getItems(), [user('only')], 'items');
+    },
+  },
+  {
+    id: 'J6',
+    title: 'a history that begins anew has none of the versions of before',
+    async body(scene) {
+      const session = await scene.capable('versions');
+      const seen = new Set<string>();
+      for (let round = 0; round < 20; round++) {
+        await session.addItems([user(`round ${round}`)]);
+        const { version } = await session.readHistory();
+        check(!seen.has(version), `a version in round ${round} that was not there before a clear`);
+        seen.add(version);
+        await session.clearSession();
+        await session.addItems([user(`anew ${round}`)]);
+        await refuses(
+          () => session.appendIfVersion(version, users(1)),
+          'session_version_conflict',
+          'an append at a version from before a clear',
+        );
+        await session.clearSession();
+      }
     },
   },
   {
