@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -76,5 +76,21 @@ it(
     expect(numbers(theirs)).toEqual(Array.from({ length: theirs.length / 3 }, (_, index) => index));
     expect(theirs.length / 3).toBeGreaterThanOrEqual(lines());
     expect(numbers(mine)).toEqual(Array.from({ length: own }, (_, index) => index));
+  },
+);
+
+it.skipIf(process.platform === 'win32')(
+  'a file that cannot grow is an error of the system, with nothing stored and nothing left behind',
+  { timeout: 60_000 },
+  async () => {
+    const folder = join(dir, 'full');
+    await new FileSession<{ n: string }>('s', { dir: folder }).addItems([{ n: '1' }, { n: '2' }]);
+    const program = fileURLToPath(new URL('file-crash/full.ts', import.meta.url));
+    // In blocks of 512 bytes or of a kilobyte. Without the signal a write fails as on a full disk.
+    const shell = `trap '' XFSZ; ulimit -f 32; exec "$0" "$1" "$2"`;
+    const { stdout, stderr } = spawnSync('sh', ['-c', shell, process.execPath, program, folder], { encoding: 'utf8' });
+    expect(stderr).toBe('');
+    const told = ['append', 'operation', 'appendIfVersion', 'replace'].map((name) => `${name} EFBIG as before 1`);
+    expect(stdout.trim().split('\n')).toEqual([...told, '3']);
   },
 );

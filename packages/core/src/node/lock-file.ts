@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { link, open, readFile, stat, unlink } from 'node:fs/promises';
+import { link, readFile, stat, unlink, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 
 import { SessionBusyError } from '../sessions/errors.ts';
@@ -56,20 +56,16 @@ export async function withLock<R>(
 /** A lock is never seen without its owner: it is written beside its place and then put there, which fails if one is there. */
 async function take(path: string, owner: Owner): Promise<boolean> {
   const draft = `${path}.${owner.token}`;
-  const file = await open(draft, 'wx', 0o600);
   try {
-    await file.writeFile(JSON.stringify(owner));
-  } finally {
-    await file.close();
-  }
-  try {
+    await writeFile(draft, JSON.stringify(owner), { flag: 'wx', mode: 0o600 });
     await link(draft, path);
     return true;
   } catch (error) {
     if (codeOf(error) !== 'EEXIST') throw error;
     return false;
   } finally {
-    await unlink(draft).catch(ignoreMissing);
+    // Whatever failed is what the caller hears.
+    await unlink(draft).catch(() => undefined);
   }
 }
 
