@@ -36,9 +36,27 @@ export interface Connection {
 }
 
 export function connect(target: Config['target']): Connection {
-  return 'client' in target
-    ? { use: (work) => work(target.client) }
-    : new OwnConnection(target.url, target.redisOptions);
+  if ('url' in target) return new OwnConnection(target.url, target.redisOptions);
+  return { use: (work) => discreet(() => work(target.client)) };
+}
+
+/**
+ * The driver's errors have what was sent in their members: items, and the password of a login that was refused. It stays
+ * there, but out of what logs show of an error.
+ */
+async function discreet<R>(work: () => Promise<R>): Promise<R> {
+  try {
+    return await work();
+  } catch (error) {
+    let one: unknown = error;
+    while (one instanceof Error) {
+      for (const name of ['command', 'previousErrors'])
+        if (name in one) Object.defineProperty(one, name, { enumerable: false });
+      // A cluster that cannot be reached has the error of its last node.
+      one = one.cause ?? (one as { lastNodeError?: unknown }).lastNodeError;
+    }
+    throw error;
+  }
 }
 
 /** The same connection for those who do not close it. */
@@ -65,11 +83,13 @@ class OwnConnection implements Connection {
   async use<R>(work: (client: Redis) => Promise<R>): Promise<R> {
     return await heldAlive(async () => {
       const client = this.#open();
-      try {
-        return await work(client);
-      } catch (error) {
-        throw isClosedError(error) && this.#problem !== undefined ? this.#problem : error;
-      }
+      return await discreet(async () => {
+        try {
+          return await work(client);
+        } catch (error) {
+          throw isClosedError(error) && this.#problem !== undefined ? this.#problem : error;
+        }
+      });
     });
   }
 
@@ -134,6 +154,12 @@ function isClosedError(error: unknown): boolean {
 /** An error that the server answered: what was asked for was not done. */
 export function isAnswer(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError';
+}
+
+/** Of a transaction that was discarded, for one of its commands was refused: what was said to that one. */
+export function reasonOf(error: unknown): unknown {
+  const [reason] = (error as { previousErrors?: readonly unknown[] }).previousErrors ?? [];
+  return isAnswer(error) && isAnswer(reason) ? reason : error;
 }
 
 /** What a server says to a change. */

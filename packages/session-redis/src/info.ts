@@ -12,7 +12,7 @@ export async function infoOf(
   withCount: boolean,
 ): Promise<SessionInfo | undefined> {
   const answers = await client
-    .multi()
+    .pipeline()
     .hmget(keys.session, 'session_id', 'created_at', 'updated_at', '_meta')
     .pttl(keys.session)
     .llen(keys.messages)

@@ -6,7 +6,7 @@ import { isAnswer } from './connection.ts';
 import type { Connection } from './connection.ts';
 import type { RedisHistorySetup } from './history.ts';
 import { besideKey } from './keys.ts';
-import { answersOf, RawRecord, sentAgain } from './read.ts';
+import { answersOf, RawRecord, readAtOnce, sentAgain } from './read.ts';
 import { BESIDE_MS } from './stage.ts';
 
 /** Elements that are read at once. */
@@ -66,7 +66,7 @@ async function readPart(
   count: number,
 ): Promise<{ length: number; records: StoredRecord[] }> {
   const last = count === Infinity ? -1 : from + count - 1;
-  const answers = await sentAgain(() => client.multi().llen(key).lrangeBuffer(key, from, last).exec());
-  const [length, elements] = answersOf(answers) as [number | string, Buffer[]];
+  const answers = await readAtOnce(client, (commands) => commands.llen(key).lrangeBuffer(key, from, last));
+  const [length, elements] = answers as [number | string, Buffer[]];
   return { length: Number(length), records: elements.map((raw, index) => new RawRecord(raw, from + index)) };
 }

@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
 import { isUtf8 } from 'node:buffer';
+import { isDeepStrictEqual } from 'node:util';
 
 import { SessionSchemaError } from '@agents/core/session';
 import type { StoredRecord } from '@agents/core/session';
-import type { Cluster, Redis } from 'ioredis';
+import type { ChainableCommander, Cluster, Redis } from 'ioredis';
 
+import { isAnswer, reasonOf } from './connection.ts';
 import type { SessionKeys } from './keys.ts';
 
 /** One element of the list, as bytes; read as text when somebody asks, for there may be many. */
@@ -45,15 +47,13 @@ export async function readTail(
   const fields = operations ? ['_ver', 'session_id', '_ops'] : ['_ver', 'session_id'];
   // The version needs the newest one.
   const first = count === undefined ? 0 : -Math.max(count, 1);
-  const answers = await sentAgain(() =>
-    client
-      .multi()
+  const answers = await readAtOnce(client, (commands) =>
+    commands
       .hmget(keys.session, ...fields)
       .llen(keys.messages)
-      .lrangeBuffer(keys.messages, first, -1)
-      .exec(),
+      .lrangeBuffer(keys.messages, first, -1),
   );
-  const [[ver, id, ops], size, elements] = answersOf(answers) as [
+  const [[ver, id, ops], size, elements] = answers as [
     [string | null, string | null, string?],
     number | string,
     Buffer[],
@@ -71,7 +71,28 @@ export async function readTail(
 
 const ATTEMPTS = 3;
 
-/** A client that sends again what was not answered leaves out transactions of which it has a part of the answer. */
+/**
+ * What these commands read, of one moment. A server whose memory is full takes no transactions: there they are sent twice,
+ * until they read the same.
+ */
+export async function readAtOnce(
+  client: Redis | Cluster,
+  add: (commands: ChainableCommander) => ChainableCommander,
+): Promise<unknown[]> {
+  try {
+    return answersOf(await sentAgain(() => add(client.multi()).exec()));
+  } catch (error) {
+    const reason = reasonOf(error);
+    if (!isAnswer(reason) || !reason.message.startsWith('OOM')) throw reason;
+  }
+  for (;;) {
+    const answers = answersOf(await sentAgain(() => add(add(client.pipeline())).exec()));
+    const once = answers.slice(0, answers.length / 2);
+    if (isDeepStrictEqual(once, answers.slice(once.length))) return once;
+  }
+}
+
+/** A client that sends again what was not answered leaves out commands of one reading of which it has a part of the answer. */
 export async function sentAgain<R>(read: () => Promise<R>): Promise<R> {
   for (let attempt = 1; ; attempt++) {
     try {

@@ -15,6 +15,17 @@ local function wrong_type()
 end
 `;
 
+/** What a change does after its first step must not be refused: a script that ends in its midst keeps what it did until then. */
+const RIGHTS = `
+local function not_allowed(...)
+  for _, command in ipairs({...}) do
+    if redis.acl_check_cmd and not redis.acl_check_cmd(unpack(command)) then
+      return redis.error_reply("NOPERM this user has no permissions to run the '" .. string.lower(command[1]) .. "' command")
+    end
+  end
+end
+`;
+
 const VERSIONS = `
 local function count_now()
   local count = redis.call('HGET', session, '_ver') or '0'
@@ -64,6 +75,10 @@ end
 `;
 
 const WRITES = `
+${RIGHTS}
+local refused = not_allowed({'DEL', messages}, {'RPUSH', messages, ''}, {'LTRIM', messages, 0, 0},
+  {'HSET', session, '', ''}, {'HSETNX', session, '', ''}, {'PEXPIRE', messages, 1}, {'PEXPIREAT', messages, 1})
+if refused then return refused end
 ${VERSIONS}${OPERATIONS}
 -- Of a list that holds what it is to hold: makes its session, and remembers the operation.
 local function written(digest, id, is_change, is_use)
@@ -145,6 +160,8 @@ local staged = KEYS[4]
 local wrong = wrong_type()
 if wrong then return wrong end
 ${WRITES}
+refused = not_allowed({'RENAME', staged, messages}, {'PERSIST', messages}, {'LRANGE', staged, 0, 0})
+if refused then return refused end
 local done = known()
 if done then return done end
 local how, count = ARGV[5], tonumber(ARGV[6])
@@ -175,6 +192,9 @@ return answer
 export const popScript: Script = new Script(`${PRELUDE}
 local wrong = wrong_type()
 if wrong then return wrong end
+${RIGHTS}
+local refused = not_allowed({'RPOP', messages}, {'HSET', session, '', ''}, {'PEXPIRE', session, 1})
+if refused then return refused end
 ${VERSIONS}${OPERATIONS}
 local done = known()
 if done then return done end

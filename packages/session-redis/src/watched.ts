@@ -2,7 +2,7 @@ import type { ChainableCommander, Cluster, Redis } from 'ioredis';
 
 import type { Changes, ClearRequest, MetadataRequest, Outcome, PopRequest, WriteRequest } from './changes.ts';
 import { CHUNK } from './chunk.ts';
-import { AnswerLost, isAnswer } from './connection.ts';
+import { AnswerLost, isAnswer, reasonOf } from './connection.ts';
 import type { SessionKeys } from './keys.ts';
 import { addOperation, findOperation } from './operations.ts';
 import { answersOf, changeCount, versionOf } from './read.ts';
@@ -70,8 +70,8 @@ async function carriedOut(transaction: ChainableCommander): Promise<boolean> {
     if (answers !== null) answersOf(answers);
     return answers !== null;
   } catch (error) {
-    if (isAnswer(error)) throw error;
-    throw new AnswerLost(error);
+    if (!isAnswer(error)) throw new AnswerLost(error);
+    throw reasonOf(error);
   }
 }
 

@@ -131,17 +131,18 @@ export async function checkWritingBesidePython(
   };
   const entries = Object.entries(sessions);
   await Promise.all([python('write', 'python'), ...entries.map(write)]);
-  const [, reader] = entries[0] ?? [];
-  const contents = ((await reader?.getItems()) as { content: string }[]).map(({ content }) => content);
+  const stored = await python('get');
+  for (const [, session] of entries) assert.deepEqual(await session.getItems(), stored);
+  const contents = (stored as { content: string }[]).map(({ content }) => content);
   assert.equal(contents.length, 150 * (entries.length + 1));
   for (const name of ['python', ...Object.keys(sessions)])
     assert.deepEqual(
       contents.filter((content) => content.startsWith(`${name}/`)),
       Array.from({ length: 150 }, (_, index) => `${name}/${Math.floor(index / 3)}/${index % 3}`),
     );
-  for (let at = 0; batchesTogether && at < contents.length; at += 3) {
+  if (!batchesTogether) return;
+  for (let at = 0; at < contents.length; at += 3) {
     const batch = contents[at]?.replace(/\/\d+$/, '');
     assert.deepEqual(contents.slice(at, at + 3), [`${batch}/0`, `${batch}/1`, `${batch}/2`]);
   }
-  assert.deepEqual(await python('get'), await reader?.getItems());
 }
