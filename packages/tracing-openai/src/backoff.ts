@@ -25,7 +25,7 @@ function numberOf(text: string | null | undefined): number | undefined {
 
 /** Waits; an abort ends it at once. Keeps no process alive: whoever waits for a flush does that. */
 export async function wait(ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
+  if (signal.aborted || ms <= 0) return;
   await new Promise<void>((resolve) => {
     const end = (): void => {
       clearTimeout(timer);
