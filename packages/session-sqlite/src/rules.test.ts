@@ -217,6 +217,8 @@ describe('a session in a file', () => {
     expect(existsSync(path)).toBe(false);
     await new SQLiteSession<Item>('other', path).addItems([user('a')]);
     await session.addItems([]);
+    await session.applyHistoryTransaction({ operationId: 'op', transaction: { type: 'append_items', items: [] } });
+    await session.appendIfVersion('0', []);
     expect(rows(path, 'agent_sessions').map((row) => row['session_id'])).toEqual(['other']);
   });
 

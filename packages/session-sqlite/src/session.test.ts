@@ -648,8 +648,10 @@ describe('long histories', () => {
     fill(path, 100_000);
     let turns = 0;
     const timer = setInterval(() => turns++, 1);
-    const items = await session.getItems();
+    const { items, version } = await session.readHistory();
     clearInterval(timer);
+    expect(version).toBe((await session.readHistory(1)).version);
+    expect((await session.readHistory(700)).items).toEqual(items.slice(-700));
     expect(items).toHaveLength(100_000);
     expect(items[0]!.content).toMatch(/x1$/);
     expect(items.at(-1)!.content).toMatch(/x100000$/);

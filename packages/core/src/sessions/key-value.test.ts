@@ -135,7 +135,7 @@ describe('the value', () => {
     const store = new MapStore();
     let deep: unknown = 'deep';
     for (let level = 0; level < 600; level++) deep = [deep];
-    const odd = ['', 'broken', 7, null, { deep }, ['list']];
+    const odd = ['broken {"epoch":"e"}', '', 'broken', 7, null, { deep }, ['list']];
     store.put('s:messages', JSON.stringify([...odd, '{"role":"user","content":"1"}']));
     const session = new KeyValueSession<object>('s', { store });
     expect(await session.getItems()).toEqual([user('1')]);
@@ -166,6 +166,72 @@ describe('the value', () => {
       expect(await session.getItems()).toEqual([user('x')]);
     },
   );
+
+  it('has another version after each change of ours, and after those of others that can be seen [SESS-037]', async () => {
+    const store = new MapStore();
+    const session = new KeyValueSession<object>('s', { store });
+    const elements = (): string[] => JSON.parse(store.values.get('s:messages')?.value ?? '[]') as string[];
+    const seen = new Set<string>();
+    const changes: (() => unknown)[] = [
+      () => undefined,
+      () => session.addItems([user('1'), user('2')]),
+      // The same again, as far as others can tell.
+      () => session.replaceHistory([user('1'), user('2')]),
+      () => session.clearSession(),
+      () => session.addItems([user('1'), user('2')]),
+      // Others change the newest item, and add one further back.
+      () => store.put('s:messages', JSON.stringify([...elements().slice(0, -1), JSON.stringify(user('3'))])),
+      () => store.put('s:messages', JSON.stringify([...elements().slice(0, -1), 'x', ...elements().slice(-1)])),
+      () => session.popItem(),
+    ];
+    for (const change of changes) {
+      await change();
+      seen.add((await session.readHistory()).version);
+    }
+    // Cleared, it is as it was when there was none.
+    expect(seen.size).toBe(changes.length - 1);
+    const { version } = await session.readHistory();
+    expect(await session.appendIfVersion(version, [])).toBe(version);
+    expect(await new KeyValueSession('none', { store }).appendIfVersion('none', [])).toBe('none');
+    expect([...store.values.keys()].filter((key) => key.startsWith('none'))).toEqual([]);
+  });
+
+  it('has its times beside it: made once, moved by appends and not by pops; what others put there stays [SESS-015]', async () => {
+    vi.useFakeTimers({ now: 1_700_000_000_000, toFake: ['Date'] });
+    try {
+      const store = new MapStore();
+      const session = new KeyValueSession<object>('s', { store });
+      const times = (): unknown => JSON.parse(store.values.get('s:metadata')?.value ?? '{}');
+      await session.addItems([user('1'), user('2')]);
+      store.put('s:metadata', JSON.stringify({ ...(times() as object), theirs: 1 }));
+      vi.advanceTimersByTime(10_000);
+      await session.popItem();
+      const first = { session_id: 's', created_at: '1700000000', updated_at: '1700000000', theirs: 1 };
+      expect(times()).toEqual(first);
+      await session.addItems([user('3')]);
+      expect(times()).toEqual({ ...first, updated_at: '1700000010' });
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('is cleared though its times cannot be; whether it was, nobody knows when the answer is lost [SESS-152, SESS-321]', async () => {
+    const store = new MapStore();
+    const session = new KeyValueSession<object>('s', { store });
+    await session.addItems([user('x')]);
+    const remove = store.delete.bind(store);
+    store.delete = async (key) => {
+      if (key.endsWith(':metadata')) throw new TypeError('secret');
+      await remove(key);
+    };
+    await session.clearSession();
+    expect(await session.getItems()).toEqual([]);
+    expect(warn).toHaveBeenCalledTimes(1);
+    for (const change of [() => session.clearSession(), () => session.addItems([user('y')]), () => session.popItem()]) {
+      store.fail = 'after';
+      await expect(change()).rejects.toMatchObject({ code: 'session_outcome_unknown' });
+    }
+  });
 
   it('goes with its times when the session is cleared [SESS-011]', async () => {
     const store = new MapStore();
@@ -204,6 +270,22 @@ describe('writers', () => {
     }
   });
 
+  it('write in place of what they read, and of nothing else [SESS-321]', async () => {
+    const store = new MapStore();
+    const get = store.get.bind(store);
+    let isRead = false;
+    store.get = async (key) => {
+      const stored = await get(key);
+      // Somebody else writes right behind the first read.
+      if (!isRead && key === 's:messages') store.put(key, JSON.stringify(['{"n":1}']));
+      isRead = true;
+      return stored;
+    };
+    const session = new KeyValueSession<object>('s', { store });
+    await session.addItems([user('x')]);
+    expect(await session.getItems()).toEqual([{ n: 1 }, user('x')]);
+  });
+
   it('lose no batch and split none: two of them [SESS-006, SESS-009]', async () => {
     const store = new MapStore();
     const sessions = [1, 2].map(() => new KeyValueSession<{ n: string }>('s', { store }));
@@ -238,6 +320,7 @@ it('remembers operations of a day, the last 64 in any case, and never more than 
   expect(memory.get('0')).toEqual({ digest: 'd', version: 'v' });
   memory = memory.with(key(100), 'v', 25 * 60 * 60 * 1000);
   expect([memory.get('36'), memory.get('37')]).toEqual([undefined, { digest: 'd', version: 'v' }]);
+  expect(OperationMemory.from(memory.toJSON()).get('100')).toEqual({ digest: 'd', version: 'v' });
   for (let id = 200; id < 1300; id++) memory = memory.with(key(id), 'v', 25 * 60 * 60 * 1000);
   expect(memory.toJSON()).toHaveLength(1024);
   expect(OperationMemory.from([['a', 'd', 'v', 1], ['b'], 7]).toJSON()).toEqual([['a', 'd', 'v', 1]]);

@@ -66,11 +66,13 @@ export const stores: readonly StoreCase[] = [
       const store = await scene.filled(turns(1));
       await store.setMetadata(scene.id, { tag: 'x' });
       await store.session(`${scene.id}-other`).addItems([user('stays')]);
+      await store.setMetadata(`${scene.id}-other`, { tag: 'y' });
       same(await store.delete(scene.id), true, 'delete() of a session');
       same(await store.delete(scene.id), false, 'delete() of no session');
       check((await store.get(scene.id)) === undefined, 'get() to find no session');
       same(await store.session(scene.id).getItems(), [], 'items');
       same(await store.session(`${scene.id}-other`).getItems(), [user('stays')], 'items of the other session');
+      same((await store.get(`${scene.id}-other`))?.metadata, { tag: 'y' }, 'metadata of the other session');
       await store.session(scene.id).addItems([user('anew')]);
       same((await store.get(scene.id))?.metadata, undefined, 'metadata of the new session');
     },
