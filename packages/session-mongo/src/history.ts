@@ -34,12 +34,7 @@ export class MongoDBHistory implements HistoryBackend {
     const client: MongoClient =
       'client' in connection ? connection.client : makeClient(connection.url, connection.clientOptions, name);
     this.#config = config;
-    this.#scope = {
-      ...collectionsOf(client, place),
-      sessionId,
-      ttlMs,
-      timeoutMs,
-    };
+    this.#scope = { ...collectionsOf(client, place), sessionId, ttlMs, timeoutMs };
     this.close = 'client' in connection ? undefined : () => client.close();
   }
 

@@ -19,7 +19,7 @@ export interface State {
   readonly expired: boolean;
 }
 
-type Batch = Pick<MessageDocument, 'seq' | 'message_data' | 'expires_at'>;
+export type Batch = Pick<MessageDocument, 'seq' | 'message_data' | 'expires_at'>;
 
 export async function readState({ sessions, sessionId }: Reading): Promise<State> {
   const document = await sessions.findOne({ session_id: sessionId }, { projection: { _id: 0, metadata: 0 } });
@@ -96,7 +96,7 @@ async function newestBatches(
 }
 
 /** Without the document of its session a batch with a life is a remainder of one that is over. */
-function isCurrent(batch: Batch, { document, expired }: State): boolean {
+export function isCurrent(batch: Batch, { document, expired }: State): boolean {
   return !expired && (document !== undefined || batch.expires_at === undefined);
 }
 

@@ -105,19 +105,17 @@ async function publish(
   const { document } = state;
   const generation = unusedGeneration(state.generation);
   const now = new Date();
-  const expiresAt = scope.ttlMs === undefined ? document?._kept_until : new Date(now.getTime() + 2 * scope.ttlMs);
+  const expiresAt = batchesExpireAt(scope, document, now);
   let last = countOf(document?._seq) - 1;
   const staged = chunksOf(entries).map((chunk) =>
     batchOf(scope, chunk, { generation, last: (last += chunk.length), expiresAt }),
   );
   const version = versionOf(generation, staged.at(-1));
-  const fields: SessionDocument = {
-    session_id: scope.sessionId,
+  const fields = {
+    ...publishedFields(scope, document, now),
     _generation: integer(generation),
     _seq: integer(last + 1),
     ...((!upkeep || document === undefined) && { updated_at: now }),
-    ...(scope.ttlMs !== undefined && { expires_at: new Date(now.getTime() + scope.ttlMs) }),
-    ...(expiresAt !== undefined && { _kept_until: expiresAt }),
   };
   try {
     for (let at = 0; at < staged.length; at += CHUNK) await scope.messages.insertMany(staged.slice(at, at + CHUNK));
@@ -136,8 +134,31 @@ async function publish(
   return undefined;
 }
 
-/** False: the session is not what it was. */
-async function exchange(
+/** When batches that are written now may go, at the earliest. */
+export function batchesExpireAt(
+  { ttlMs }: Pick<Scope, 'ttlMs'>,
+  document: SessionDocument | undefined,
+  now: Date,
+): Date | undefined {
+  return newLife(now, ttlMs)._kept_until ?? document?._kept_until;
+}
+
+/** Of the session's document when another history is published: what does not depend on that history. */
+export function publishedFields(
+  scope: Pick<Scope, 'sessionId' | 'ttlMs'>,
+  document: SessionDocument | undefined,
+  now: Date,
+): SessionDocument {
+  const keptUntil = batchesExpireAt(scope, document, now);
+  return {
+    session_id: scope.sessionId,
+    ...newLife(now, scope.ttlMs),
+    ...(keptUntil !== undefined && { _kept_until: keptUntil }),
+  };
+}
+
+/** Makes another generation count. False: the session is not what it was. */
+export async function exchange(
   { sessions, sessionId }: Scope,
   { document }: State,
   fields: SessionDocument,
@@ -166,7 +187,11 @@ async function exchange(
  * Removes the batches that were replaced, but for the memory of their operations. What is left of their generation was
  * inserted late, by somebody who had reserved before: it is put behind the new history.
  */
-async function retire(scope: Scope, generation: number, old: readonly MessageDocument[]): Promise<void> {
+export async function retire(
+  scope: Scope,
+  generation: number,
+  old: readonly Pick<MessageDocument, '_id' | 'operation'>[],
+): Promise<void> {
   const { messages, sessionId } = scope;
   const aside = { $set: { generation: integer(PUT_ASIDE), message_data: [] } };
   for (let at = 0; at < old.length; at += CHUNK) {
@@ -183,7 +208,7 @@ async function retire(scope: Scope, generation: number, old: readonly MessageDoc
   }
 }
 
-async function discard({ messages, sessionId }: Scope, generation: number): Promise<void> {
+export async function discard({ messages, sessionId }: Scope, generation: number): Promise<void> {
   await messages.deleteMany(batchesOf(sessionId, generation));
 }
 

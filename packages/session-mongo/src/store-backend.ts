@@ -6,6 +6,8 @@ import type {
   SessionPageResult,
   SessionSettings,
   SessionStoreBackend,
+  StagedHistory,
+  StoredRecord,
 } from '@agents/core/session';
 import type { Filter, MongoClient, Sort, WithId } from 'mongodb';
 
@@ -14,12 +16,15 @@ import type { Config } from './arguments.ts';
 import { ensureConnected } from './connect.ts';
 import { MongoDBHistory } from './history.ts';
 import { ensureIndexes } from './indexes.ts';
-import { batchesOf, collectionsOf, countOf, integer, sameGeneration } from './layout.ts';
+import { batchesOf, collectionsOf, countOf } from './layout.ts';
 import type { Collections, SessionDocument } from './layout.ts';
 import { isDuplicate } from './outcome.ts';
+import { readParts } from './parts.ts';
 import { stateOf } from './read.ts';
+import { removeSession } from './remove.ts';
 import { beginAnew, firstDocument } from './reserve.ts';
 import { MongoDBSession } from './session.ts';
+import { StagedBatches } from './staged.ts';
 
 type Listed = WithId<SessionDocument>;
 
@@ -93,7 +98,7 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
     const counts = await this.#counts(found);
     const gone = { sessions: 0, items: 0 };
     for (const document of found) {
-      if (!(await this.#remove(document, idle))) continue;
+      if (!(await removeSession(this.#collections, document, idle))) continue;
       gone.sessions++;
       gone.items += counts.get(document.session_id) ?? 0;
     }
@@ -132,6 +137,18 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
     }
   }
 
+  async *parts(sessionId: string): AsyncGenerator<readonly StoredRecord[]> {
+    await ensureConnected(this.#client);
+    yield* readParts({ ...this.#collections, sessionId });
+  }
+
+  async stage(sessionId: string): Promise<StagedHistory> {
+    await ensureConnected(this.#client);
+    await ensureIndexes(this.#collections, this.#config);
+    const { ttlMs, timeoutMs } = this.#config;
+    return await StagedBatches.begin({ ...this.#collections, sessionId, ttlMs, timeoutMs });
+  }
+
   async check(): Promise<string[]> {
     await ensureConnected(this.#client);
     const { sessions, messages } = this.#collections;
@@ -148,24 +165,6 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
         );
     }
     return advice;
-  }
-
-  /** First the history, so that nothing of it shows again without the document of its session; then that. */
-  async #remove({ session_id, _generation, _seq }: Listed, idle: Filter<SessionDocument>): Promise<boolean> {
-    const { sessions, messages } = this.#collections;
-    const same = { session_id, _generation: _generation ?? null, _seq: _seq ?? null };
-    const emptied = await sessions.findOneAndUpdate(
-      { ...same, ...idle },
-      { $inc: { _generation: integer(1) }, $unset: { metadata: '', _operations: '' } },
-      { returnDocument: 'after', projection: { _generation: 1 } },
-    );
-    // Used meanwhile.
-    if (emptied === null) return false;
-    const generation = countOf(emptied._generation);
-    const older = [{ generation: { $lt: integer(generation) } }, { generation: null }];
-    await messages.deleteMany({ session_id, $or: older });
-    await sessions.deleteOne({ session_id, _generation: sameGeneration(generation), _seq: _seq ?? null });
-    return true;
   }
 
   /** Items that count, by session. Corrupt ones are among them. */

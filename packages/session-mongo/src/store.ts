@@ -16,7 +16,8 @@ import { MongoDBStore } from './store-backend.ts';
  */
 export class MongoDBSessionStore extends StoredSessionStore<MongoDBSession> {
   constructor(options: MongoDBConnection & MongoDBSessionOptions) {
-    super(new MongoDBStore(readOptions(options, 'MongoDBSessionStore')), { name: 'MongoDBSessionStore' });
+    const config = readOptions(options, 'MongoDBSessionStore');
+    super(new MongoDBStore(config), { name: 'MongoDBSessionStore', timeoutMs: config.timeoutMs });
   }
 
   /** `mongodb://…`, `mongodb+srv://…`; the default options otherwise. Close it when done. */

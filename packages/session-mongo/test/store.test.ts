@@ -1,6 +1,6 @@
 import { sessionStoreContract } from '@agents/core/testing';
 import type { SessionStoreFixture } from '@agents/core/testing';
-import { MongoClient } from 'mongodb';
+import { MongoClient, MongoNetworkError } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { MongoDBSession, MongoDBSessionStore } from '../src/index.ts';
@@ -93,6 +93,112 @@ it('says which indexes are missing', async () => {
   ]);
   await new MongoDBSession('s', { client, database }).addItems([user('2')]);
   expect(await store.check()).toEqual([]);
+});
+
+describe('an import', () => {
+  async function* exportOf(count: number, size = 1): AsyncGenerator<string> {
+    await using store = new MongoDBSessionStore({ client, database: freshName() });
+    const session = store.session('s') as MongoDBSession<object>;
+    for (let at = 0; at < count; at += 100)
+      await session.addItems(
+        Array.from({ length: Math.min(100, count - at) }, (_, index) => user(String(at + index).padEnd(size, '.'))),
+      );
+    yield* store.export('s');
+  }
+
+  it('of more than a document can hold is put behind what is there, as one [SESS-376]', async () => {
+    const database = freshName();
+    await using store = new MongoDBSessionStore({ client, database });
+    const session = store.session('s') as MongoDBSession<object>;
+    await session.addItems([user('first')]);
+    await session.popItem();
+    await session.addItems([user('a'), user('b')]);
+    expect(await store.import('s', exportOf(180, 100_000), { ifExists: 'append' })).toBe(180);
+    const items = (await session.getItems()) as { content: string }[];
+    expect(items.map(({ content }) => content.replace(/\.+$/, ''))).toEqual([
+      'a',
+      'b',
+      ...Array.from({ length: 180 }, (_, index) => String(index)),
+    ]);
+    await session.addItems([user('last')]);
+    expect(await session.getItems(1)).toEqual([user('last')]);
+    const { messages } = raw(client, database);
+    expect(await messages.distinct('generation')).toHaveLength(1);
+  });
+
+  it('whose publication gave no answer has an unknown outcome, and is not taken away again [SESS-151, 376]', async () => {
+    const database = freshName();
+    const failing = hooked(client, async (command, collection, [document]) => {
+      if (command !== 'insertOne' || collection !== 'agent_sessions') return;
+      await raw(client, database).sessions.insertOne(document as never);
+      throw new MongoNetworkError('lost');
+    });
+    await using store = new MongoDBSessionStore({ client: failing, database });
+    await expect(store.import('s', exportOf(3))).rejects.toMatchObject({ code: 'session_outcome_unknown' });
+    expect(await new MongoDBSession('s', { client, database }).getItems()).toHaveLength(3);
+  });
+
+  it('is whole, whatever others do with the session meanwhile, and leaves nothing when it failed [SESS-247, 376]', async () => {
+    const database = freshName();
+    const other = new MongoDBSession<object>('s', { client, database });
+    let changes: (() => Promise<unknown>)[] = [];
+    const meddling = hooked(client, async (command, collection) => {
+      if (command === 'updateOne' && collection === 'agent_sessions') await changes.shift()?.();
+    });
+    await using store = new MongoDBSessionStore({ client: meddling, database });
+    for (const [ifExists, before] of [
+      ['replace', 0],
+      ['append', 1],
+    ] as const) {
+      await other.addItems([user('x')]);
+      changes = [() => other.replaceHistory([user('y'), user('z')]), () => other.popItem(), () => other.addItems([])];
+      expect(await store.import('s', exportOf(250), { ifExists })).toBe(250);
+      expect(await other.getItems()).toHaveLength(250 + before);
+      await other.clearSession();
+    }
+    const { messages } = raw(client, database);
+    expect(await messages.countDocuments()).toBe(0);
+    // A clear takes away what was staged before a history that came meanwhile.
+    await other.addItems([user('x')]);
+    changes = [
+      async () => {
+        for (let time = 0; time < 4; time++) await other.replaceHistory([user(String(time))]);
+        await other.clearSession();
+        await other.addItems([user('kept')]);
+      },
+    ];
+    await expect(store.import('s', exportOf(3), { ifExists: 'append' })).rejects.toMatchObject({
+      code: 'session_busy',
+    });
+    expect(await other.getItems()).toEqual([user('kept')]);
+    expect(await messages.countDocuments()).toBe(1);
+  });
+});
+
+describe('a fork', () => {
+  it('and an export read their source in parts, of one moment [SESS-373, 376]', async () => {
+    const database = freshName();
+    await using store = new MongoDBSessionStore({ client, database });
+    const session = store.session('from') as MongoDBSession<object>;
+    await session.replaceHistory(Array.from({ length: 1200 }, (_, index) => user(String(index))));
+    const lines = store.export('from')[Symbol.asyncIterator]();
+    await lines.next();
+    await session.addItems([user('later')]);
+    const more: string[] = [];
+    for (let line = await lines.next(); line.done !== true; line = await lines.next()) more.push(line.value);
+    expect(more).toHaveLength(1201);
+    const popping = store.export('from')[Symbol.asyncIterator]();
+    await popping.next();
+    await session.popItem();
+    await session.popItem();
+    await expect(
+      (async () => {
+        while ((await popping.next()).done !== true);
+      })(),
+    ).rejects.toMatchObject({ code: 'session_version_conflict' });
+    await store.fork('from', 'to');
+    expect(await store.session('to').getItems()).toEqual(await session.getItems());
+  });
 });
 
 it('does not take what it may not see for something that is missing', async () => {
