@@ -1,7 +1,7 @@
 import { UserError } from '@agents/core';
 import { checkOptions, checkStoreName, kinds } from '@agents/core/session';
 import { sql } from 'drizzle-orm/sql/sql';
-import type { SQL } from 'drizzle-orm/sql/sql';
+import type { SQLWrapper } from 'drizzle-orm/sql/sql';
 
 import { kindsOf } from './database.ts';
 import type { DialectName } from './database.ts';
@@ -30,7 +30,7 @@ export interface Place {
 }
 
 type Role = 'sessions' | 'messages' | 'operations' | 'metadata';
-export type TableNames = Readonly<Record<Role, SQL>> & {
+export type TableNames = QuotedNames & {
   readonly places: Readonly<Record<Role, Place>>;
   /** Tells stores of one database apart. */
   readonly key: string;
@@ -80,9 +80,12 @@ export function readTables(tables: AgentTables | undefined, dialect: DialectName
   return { ...namesOf(places), places, key: JSON.stringify(ROLES.map((role) => places[role])) };
 }
 
-export function namesOf(places: Readonly<Record<Role, Place>>): Readonly<Record<Role, SQL>> {
-  const quoted = ({ schema, name }: Place): SQL =>
-    schema === undefined ? sql`${sql.identifier(name)}` : sql`${sql.identifier(schema)}.${sql.identifier(name)}`;
+/** Parts of statements. drizzle takes its time to join parts, so those without a schema have no parts of their own. */
+type QuotedNames = Readonly<Record<Role, SQLWrapper>>;
+
+export function namesOf(places: Readonly<Record<Role, Place>>): QuotedNames {
+  const quoted = ({ schema, name }: Place): SQLWrapper =>
+    schema === undefined ? sql.identifier(name) : sql`${sql.identifier(schema)}.${sql.identifier(name)}`;
   return {
     sessions: quoted(places.sessions),
     messages: quoted(places.messages),

@@ -28,12 +28,16 @@ export class SQLiteDialect implements Dialect {
 
   newest(id: string, count: number | undefined, before?: Row): SQL {
     const { messages, sessions } = this.#tables;
+    // A negative limit is none.
+    const limit = count ?? -1;
+    const touched = sql`(select updated_at from ${sessions} where session_id = ${id}) as touched`;
+    if (before === undefined && limit >= 0 && limit < this.pageSize)
+      return sql`select id, message_data as text, ${touched}
+        from ${messages} where session_id = ${id} order by created_at desc, id desc limit ${limit}`;
+    // What may be a page says where the next one begins.
     const older = before === undefined ? sql`` : sql` and (created_at, id) < (${before['stamp']}, ${before['id']})`;
-    const limit = count === undefined ? sql`` : sql` limit ${count}`;
-    // Where the next page begins; a row costs as much as it has columns.
-    const stamp = count === undefined || count >= this.pageSize ? sql`, created_at as stamp` : sql``;
-    return sql`select id, message_data as text${stamp}, (select updated_at from ${sessions} where session_id = ${id}) as touched
-      from ${messages} where session_id = ${id}${older} order by created_at desc, id desc${limit}`;
+    return sql`select id, message_data as text, created_at as stamp, ${touched}
+      from ${messages} where session_id = ${id}${older} order by created_at desc, id desc limit ${limit}`;
   }
 
   isThere(id: unknown): SQL {
