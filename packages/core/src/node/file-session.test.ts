@@ -183,6 +183,21 @@ describe('the file', () => {
     expect((await session.getItems())[0]).toEqual(user('1'));
   });
 
+  it('is not touched by what changes nothing: no items, or an end that cannot be there [SESS-007, SESS-035]', async () => {
+    const dir = freshDir();
+    const session = new FileSession<object>('s', { dir });
+    const suffix = { type: 'replace_suffix', expectedSuffix: [user('x')], replacement: [user('y')] } as const;
+    await expect(session.applyHistoryTransaction({ operationId: 'op', transaction: suffix })).rejects.toMatchObject({
+      code: 'session_suffix_mismatch',
+    });
+    expect(readdirSync(dir)).toEqual([]);
+    await session.addItems([user('1')]);
+    const before = readFileSync(fileOf(dir, 's'), 'utf8');
+    const { version } = await session.readHistory();
+    expect(await session.appendIfVersion(version, [])).toBe(version);
+    expect(readFileSync(fileOf(dir, 's'), 'utf8')).toBe(before);
+  });
+
   it('forgets popped, replaced and cleared items', async () => {
     const dir = freshDir();
     const session = new FileSession<object>('s', { dir });
@@ -191,6 +206,8 @@ describe('the file', () => {
     expect(readFileSync(fileOf(dir, 's'), 'utf8')).not.toContain('secret 2');
     await session.replaceHistory([user('new')]);
     expect(readFileSync(fileOf(dir, 's'), 'utf8')).not.toContain('secret');
+    // Of a writer that died over it.
+    writeFileSync(`${fileOf(dir, 's')}.new`, 'secret');
     await session.clearSession();
     expect(readdirSync(dir)).toEqual([]);
   });
@@ -265,9 +282,27 @@ describe('the lock', () => {
       const long = new Date(Date.now() - 3_600_000);
       utimesSync(path, long, long);
     }
-    const session = new FileSession<object>('s', { dir, operationTimeoutMs: 200 });
+    const session = new FileSession<object>('s', { dir, operationTimeoutMs: 1000 });
     await expect(session.addItems([user('2')])).rejects.toMatchObject({ code: 'session_busy' });
     expect(readdirSync(dir)).toHaveLength(3);
+  });
+
+  it.each<[string, (session: FileSession<object>) => Promise<unknown>]>([
+    ['an append', async (session) => await session.addItems([user('2')])],
+    ['a replacement', async (session) => await session.replaceHistory([user('2')])],
+    ['a pop', async (session) => await session.popItem()],
+  ])('that another writer broke lets nothing be written: %s', async (_, change) => {
+    const dir = freshDir();
+    const session = new FileSession<object>('s', { dir });
+    await session.addItems([user('1')]);
+    const before = readFileSync(fileOf(dir, 's'), 'utf8');
+    const changed = change(session).catch((error: unknown) => error);
+    while (!existsSync(lockOf(dir))) await new Promise((resolve) => void setImmediate(resolve));
+    writeFileSync(lockOf(dir), owner(process.pid));
+    expect(await changed).toMatchObject({ code: 'session_busy' });
+    expect(readFileSync(fileOf(dir, 's'), 'utf8')).toBe(before);
+    // It is the other one's now.
+    expect(readdirSync(dir).toSorted()).toEqual([fileOf('', 's'), `${fileOf('', 's')}.lock`]);
   });
 
   it('of a living process, or of another host, is waited for; nothing is written, and reads go on [SESS-322]', async () => {
@@ -275,7 +310,7 @@ describe('the lock', () => {
       const dir = freshDir();
       // Only what has to fail is short of time: a disk may be busy with other things.
       const session = new FileSession<object>('s', { dir });
-      const impatient = new FileSession<object>('s', { dir, operationTimeoutMs: 200 });
+      const impatient = new FileSession<object>('s', { dir, operationTimeoutMs: 1000 });
       await session.addItems([user('1')]);
       writeFileSync(lockOf(dir), text);
       await expect(impatient.addItems([user('2')])).rejects.toMatchObject({ code: 'session_busy' });
