@@ -272,6 +272,42 @@ describe('prune', () => {
 });
 
 describe('an import', () => {
+  it('leaves nothing staged, whether it succeeds or fails, and leaves alone what others stage [SESS-376]', async () => {
+    const database = new DatabaseSync(':memory:');
+    const store = new SQLiteSessionStore({ database });
+    const staged = (): unknown => database.prepare('SELECT count(*) AS count FROM temp.agent_session_stages').get();
+    await store.session('a').addItems(Array.from({ length: 600 }, (_, n) => user(String(n))));
+    const lines: string[] = [];
+    for await (const line of store.export('a')) lines.push(line);
+    const both: Promise<unknown>[] = [];
+    /** Its last lines come when the import that is cut off has failed. */
+    async function* whole(): AsyncGenerator<string> {
+      yield* lines.slice(0, 550);
+      await Promise.allSettled(both);
+      expect(staged()).toEqual({ count: 500 });
+      yield* lines.slice(550);
+    }
+    async function* cutOff(): AsyncGenerator<string> {
+      yield* lines.slice(0, -1);
+    }
+    const imported = store.import('b', whole());
+    both.push(store.import('c', cutOff()));
+    await expect(both[0]).rejects.toMatchObject({ code: 'session_error' });
+    expect(await imported).toBe(600);
+    expect(staged()).toEqual({ count: 0 });
+    expect(await store.session('b').getItems()).toEqual(await store.session('a').getItems());
+
+    // A connection that had to be opened anew has lost it.
+    async function* lost(): AsyncGenerator<string> {
+      yield* lines.slice(0, 550);
+      database.exec('DELETE FROM temp.agent_session_stages');
+      yield* lines.slice(550);
+    }
+    await expect(store.import('d', lost())).rejects.toThrow(/staged is gone/);
+    expect(await store.get('d')).toBeUndefined();
+    database.close();
+  });
+
   it('stands in no table of the file before it is whole, and nothing is left when it fails [SESS-376]', async () => {
     const path = freshPath();
     await using store = new SQLiteSessionStore(path);
