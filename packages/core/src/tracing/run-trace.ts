@@ -6,7 +6,7 @@ import { finishItem, startItem } from './lifecycle.ts';
 import { currentParent, spanUnder, traceIdOf } from './make.ts';
 import { isNoop, noopSpan, noopTrace } from './noop.ts';
 import { notifyResume } from './processors.ts';
-import { isDisabled, markStarted, runtime } from './runtime.ts';
+import { isDisabled, runtime } from './runtime.ts';
 import { enterNoop, enterScope } from './scope.ts';
 import { fieldOf, sensitiveDefault, sensitiveValue, textFilter } from './sensitive.ts';
 import type { SpanPolicy, TextFilter } from './sensitive.ts';
@@ -192,6 +192,6 @@ function ownTrace(
   if (stored !== undefined && isRecording(trace)) notifyResume(trace, stored.extra);
   startItem(trace);
   // Ours marks itself when it emits its start.
-  if (traceInternals(trace) === undefined) markStarted(trace.traceId);
+  if (traceInternals(trace) === undefined) startedIds.add(trace.traceId);
   return trace;
 }

@@ -1,6 +1,7 @@
 import { env } from '../base/env.ts';
 import { onReset } from '../base/reset.ts';
 import { log } from './log.ts';
+import { StartedIds } from './started-ids.ts';
 import type {
   Clock,
   Span,
@@ -45,10 +46,7 @@ export interface TracingRuntime {
   /** `undefined`: the environment has not been asked. */
   disabled: boolean | undefined;
   shutDown: boolean;
-  /** Ids of traces whose start was emitted here, the oldest first (TRACE-R6). */
-  readonly startedIds: Set<string>;
-  /** Gives the oldest of them that is still there; made once, since a new one looks at all that were forgotten before. */
-  oldestStarted: Iterator<string> | undefined;
+  readonly startedIds: StartedIds;
   /** What was dispatched last, for records that name it as theirs. */
   readonly dispatched: Map<string, Trace | Span>;
   readonly spanTypes: Map<string, SpanDataWriter>;
@@ -64,7 +62,6 @@ export interface TracingRuntime {
 
 const PREFIX = 'agents.tracing.v';
 const KEY = Symbol.for(`${PREFIX}1`);
-const STARTED_IDS = 4096;
 
 let own: TracingRuntime | undefined;
 
@@ -85,16 +82,6 @@ export function warnOnce(key: string, message: string): void {
   if (warned.has(key)) return;
   warned.add(key);
   log.warn(message);
-}
-
-export function markStarted(traceId: string): void {
-  const now = runtime();
-  const { startedIds } = now;
-  startedIds.delete(traceId);
-  startedIds.add(traceId);
-  if (startedIds.size <= STARTED_IDS) return;
-  now.oldestStarted ??= startedIds.values();
-  startedIds.delete(now.oldestStarted.next().value as string);
 }
 
 function shared(): TracingRuntime {
@@ -127,8 +114,7 @@ function fresh(): TracingRuntime {
     binders: [],
     disabled: undefined,
     shutDown: false,
-    startedIds: new Set(),
-    oldestStarted: undefined,
+    startedIds: new StartedIds(),
     dispatched: new Map(),
     spanTypes: new Map(),
     exportKey: undefined,

@@ -1,7 +1,7 @@
 import { internal } from '../base/brand.ts';
 import { log } from './log.ts';
 import { notifyTrace } from './processors.ts';
-import { markStarted, runtime } from './runtime.ts';
+import { runtime } from './runtime.ts';
 import type { Frame } from './runtime.ts';
 import { jsonSafe } from './serialize.ts';
 import { TraceTime } from './time.ts';
@@ -74,7 +74,7 @@ class TraceLife implements TraceInternals {
     if (!this.isRecording()) return;
     this.#trace.startTimeMs = this.time().now();
     if (this.#reattached) return;
-    markStarted(this.#trace.traceId);
+    runtime().startedIds.add(this.#trace.traceId);
     notifyTrace('onTraceStart', this.#trace);
   }
 
