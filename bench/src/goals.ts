@@ -1,5 +1,5 @@
 import { median } from './clock.ts';
-import type { Goal, Reference, Row } from './rows.ts';
+import type { Goal, Reference } from './rows.ts';
 import { round } from './summary.ts';
 import type { Measured } from './summary.ts';
 
@@ -11,11 +11,12 @@ export interface Verdict {
 }
 
 /** One for each goal of the row whose other figure, if it is about one, was measured too. */
-export function verdicts({ row, figures, together }: Measured, all: readonly Measured[]): Verdict[] {
+export function verdicts(measured: Measured, all: readonly Measured[]): Verdict[] {
+  const { row, figures, together } = measured;
   const own = figures.get('@agents/core') ?? [];
   return (row.goals ?? []).flatMap((goal) => {
     if (goal.of === undefined) return [verdict(goal, median(own))];
-    const others = figuresOf(goal.of, row, all);
+    const others = figuresOf(goal.of, measured, all);
     return others === undefined ? [] : [verdict(goal, ratio(own, others, together))];
   });
 }
@@ -28,10 +29,12 @@ function ratio(own: readonly number[], others: readonly number[], together: bool
 
 function figuresOf(
   { peer = '@agents/core', row: title }: Reference,
-  row: Row,
+  measured: Measured,
   all: readonly Measured[],
 ): readonly number[] | undefined {
-  return all.find((other) => other.row.title === (title ?? row.title))?.figures.get(peer);
+  // Titles of rows that go with another one are those of several.
+  const other = title === undefined ? measured : all.find(({ row }) => row.title === title);
+  return other?.figures.get(peer);
 }
 
 function verdict(goal: Goal, figure: number): Verdict {
