@@ -319,6 +319,39 @@ describe('options', () => {
     expect(await pragmas()).toContain('synchronous = FULL');
     expect(await pragmas('NORMAL')).toContain('synchronous = NORMAL');
   });
+
+  it('is as durable as the strictest session of a file asks for, from then on [SESS-186]', async () => {
+    const path = freshPath();
+    const seen: string[] = [];
+    const exec = vi.spyOn(DatabaseSync.prototype, 'exec');
+    try {
+      const fast = new SQLiteSession<object>('fast', { path, synchronous: 'NORMAL' });
+      await fast.addItems(users(1));
+      exec.mockClear();
+      const safe = new SQLiteSession<object>('safe', { path });
+      const late = new SQLiteSession<object>('late', { path, synchronous: 'NORMAL' });
+      await Promise.all([safe.addItems(users(1)), late.addItems(users(1))]);
+      seen.push(...exec.mock.calls.map(([text]) => text));
+      await Promise.all([fast.close(), safe.close(), late.close()]);
+    } finally {
+      exec.mockRestore();
+    }
+    expect(seen.filter((text) => text.includes('synchronous'))).toEqual(['PRAGMA synchronous = FULL']);
+  });
+
+  it('leaves foreign keys alone, as Python does: rows that others tie to a session do not go with it [SESS-182]', async () => {
+    const path = freshPath();
+    const session = new SQLiteSession<object>('s', path);
+    await session.addItems(users(1));
+    sql(
+      path,
+      'CREATE TABLE notes (session_id TEXT REFERENCES agent_sessions (session_id) ON DELETE CASCADE)',
+      "INSERT INTO notes VALUES ('s')",
+    );
+    await session.clearSession();
+    expect(sql(path, 'SELECT session_id FROM notes')).toEqual([{ session_id: 's' }]);
+    await session.close();
+  });
 });
 
 describe('layout', () => {
@@ -450,6 +483,37 @@ describe('failing writes', () => {
     expect(await session.popItem()).toEqual(user('2'));
   });
 
+  it('that cannot be undone either leave no lock: a file is opened anew, a database that was handed in is given up [SESS-185]', async () => {
+    const path = freshPath();
+    const session = new SQLiteSession<object>('s', { path });
+    await session.addItems(users(1));
+    fail(path, "INSERT ON agent_messages WHEN NEW.message_data LIKE '%bad%'");
+    const exec = vi.spyOn(DatabaseSync.prototype, 'exec').mockImplementation(function (
+      this: DatabaseSync,
+      text: string,
+    ) {
+      if (text === 'ROLLBACK') throw new Error('cannot undo');
+      for (const part of text.split(';')) if (part.trim() !== '') this.prepare(part).run();
+    });
+    try {
+      await expect(session.addItems([user('a'), user('bad')])).rejects.toThrow('no');
+      sql(path, "INSERT INTO agent_sessions (session_id) VALUES ('another connection writes at once')");
+      await session.addItems([user('2')]);
+      expect(await session.getItems()).toEqual(users(2));
+      await session.close();
+
+      const database = new DatabaseSync(path);
+      const given = new SQLiteSession<object>('s', { database });
+      await expect(given.addItems([user('a'), user('bad')])).rejects.toThrow('no');
+      await expect(given.addItems([user('3')])).rejects.toThrow('can no longer be used');
+      await expect(given.getItems()).rejects.toMatchObject({ code: 'session_error' });
+      database.close();
+    } finally {
+      exec.mockRestore();
+    }
+    expect(await new SQLiteSession('s', path).getItems()).toEqual(users(2));
+  });
+
   it('give up on a lock after the busy timeout, with nothing written [SESS#9, SESS-183]', async () => {
     const path = freshPath();
     const session = new SQLiteSession<object>('s', { path, busyTimeoutMs: 40 });
@@ -571,6 +635,21 @@ describe('corrupt records', () => {
     expect(await session.getItems()).toEqual(left.map(user));
   });
 
+  it('are what is no text, too: it is told as that, and stays [SESS-153]', async () => {
+    const path = freshPath();
+    const told: unknown[] = [];
+    const session = new SQLiteSession<object>('s', { path, onCorruptItem: (info) => void told.push(info.reason) });
+    await session.addItems(users(1));
+    // Numbers and bytes that would read as an object if they were taken for text.
+    const bytes = Buffer.from('{"role":"user"}').toString('hex');
+    sql(path, `INSERT INTO agent_messages (session_id, message_data) VALUES ('s', x'${bytes}')`);
+    expect(await session.getItems()).toEqual(users(1));
+    expect(told).toEqual(['not text']);
+    await session.addItems([user('2')]);
+    expect(await session.getItems(2)).toEqual(users(2));
+    expect(sql(path, "SELECT typeof(message_data) AS type FROM agent_messages WHERE type = 'blob'")).toHaveLength(1);
+  });
+
   it('are told to a callback, or raised [SESS-153, IL-016]', async () => {
     const path = freshPath();
     const seen: unknown[] = [];
@@ -656,6 +735,36 @@ describe('long histories', () => {
     expect(items[0]!.content).toMatch(/x1$/);
     expect(items.at(-1)!.content).toMatch(/x100000$/);
     expect(turns).toBeGreaterThan(3);
+  });
+
+  it('let others run while rows are fetched, not only while they are decoded [SESS-160]', async () => {
+    const database = new DatabaseSync(freshPath());
+    let turns = 0;
+    const seen: number[] = [];
+    const session = new SQLiteSession<object>('s', {
+      database: {
+        exec: (text) => database.exec(text),
+        prepare(text) {
+          const statement = database.prepare(text);
+          const all = (...values: string[]): unknown[] => {
+            seen.push(turns);
+            // As a disk does that is slow.
+            for (const until = performance.now() + 4; performance.now() < until;);
+            return statement.all(...values);
+          };
+          return { run: statement.run.bind(statement), get: statement.get.bind(statement), all };
+        },
+      },
+    });
+    await session.addItems(users(10_000));
+    const timer = setInterval(() => turns++, 1);
+    seen.length = 0;
+    turns = 0;
+    await session.getItems();
+    clearInterval(timer);
+    expect(seen.length).toBeGreaterThan(15);
+    expect(seen.at(-1)).toBeGreaterThan(2);
+    database.close();
   });
 
   it('are of one moment also when they fill a page and are cleared before the next one is asked for [SESS-160]', async () => {
