@@ -233,6 +233,22 @@ describe('what is imported in parts', () => {
       expect(await beside()).toEqual([]);
     });
 
+    it('an import that was made, and cleared before it was sent again, has an unknown outcome [SESS-226, 376]', async () => {
+      const store = new RedisSessionStore({ client, keyPrefix });
+      const lines = await exported();
+      let count = 0;
+      const matching = (request: Buffer): boolean => isWrite(request) && ++count === 4;
+      const done = proxy.cutNext('reply', { matching }).then(() => proxy.refuse(true));
+      const imported = store.import('s', stream(lines)).catch((error: { code?: string }) => error.code);
+      await done;
+      const other = new RedisSessionStore({ client: redis, keyPrefix });
+      expect(await other.get('s')).toMatchObject({ itemCount: COUNT });
+      await other.delete('s');
+      proxy.refuse(false);
+      expect(await imported).toBe('session_outcome_unknown');
+      expect(await other.get('s')).toBeUndefined();
+    });
+
     it('calls of the store end in time: a change has an unknown outcome, others just fail [SESS-156]', async () => {
       const store = new RedisSessionStore({ client, keyPrefix, operationTimeoutMs: 200 });
       await store.session('s').addItems(items.slice(0, 1));
