@@ -17,8 +17,12 @@ export function makeTrace(name: string, options: TraceOptions = {}): Trace {
     log.debug('Tracing is off: a trace is a no-op.');
     return noopTrace;
   }
-  if (options.disabled === true || isNoopId(options.traceId)) return noopTrace;
-  return new LiveTrace(name, traceIdOf(options.traceId), options);
+  return options.disabled === true ? noopTrace : traceOf(name, options);
+}
+
+/** A trace of the default provider where all is checked: name, options, that tracing is on. */
+export function traceOf(name: string, options: TraceOptions): Trace {
+  return isNoopId(options.traceId) ? noopTrace : new LiveTrace(name, traceIdOf(options.traceId), options);
 }
 
 /** A span of the default provider. */

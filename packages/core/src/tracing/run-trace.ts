@@ -3,7 +3,7 @@ import type { TraceRecord } from '../state/record.ts';
 import { createSpan, createTrace } from './create.ts';
 import { withHarnessId } from './harness.ts';
 import { finishItem, startItem } from './lifecycle.ts';
-import { currentParent, spanUnder, traceIdOf } from './make.ts';
+import { currentParent, spanUnder, traceIdOf, traceOf } from './make.ts';
 import { isNoop, noopSpan, noopTrace } from './noop.ts';
 import { notifyResume } from './processors.ts';
 import { isDisabled, runtime } from './runtime.ts';
@@ -185,9 +185,9 @@ function ownTrace(
     stored !== undefined &&
     startedIds.has(stored.traceId) &&
     continues(stored, { traceId: traceId ?? '', workflowName, groupId, metadata, apiKey });
-  const trace = reattached
-    ? new LiveTrace(workflowName, traceIdOf(traceId), { groupId, metadata, apiKey }, true)
-    : createTrace(workflowName, { traceId, groupId, metadata, apiKey });
+  const made = { traceId, groupId, metadata, apiKey };
+  const makeOne = runtime().provider === undefined ? traceOf : createTrace;
+  const trace = reattached ? new LiveTrace(workflowName, traceIdOf(traceId), made, true) : makeOne(workflowName, made);
   if (isNoop(trace)) return trace;
   if (stored !== undefined && isRecording(trace)) notifyResume(trace, stored.extra);
   startItem(trace);
