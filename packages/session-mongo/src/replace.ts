@@ -112,10 +112,9 @@ async function publish(
   );
   const version = versionOf(generation, staged.at(-1));
   const fields = {
-    ...publishedFields(scope, document, now),
+    ...publishedFields(scope, document, now, upkeep),
     _generation: integer(generation),
     _seq: integer(last + 1),
-    ...((!upkeep || document === undefined) && { updated_at: now }),
   };
   try {
     for (let at = 0; at < staged.length; at += CHUNK) await scope.messages.insertMany(staged.slice(at, at + CHUNK));
@@ -143,17 +142,22 @@ export function batchesExpireAt(
   return newLife(now, ttlMs)._kept_until ?? document?._kept_until;
 }
 
-/** Of the session's document when another history is published: what does not depend on that history. */
+/** Of the session's document when another history is published: what does not depend on that history. Upkeep is no use of a session. */
 export function publishedFields(
   scope: Pick<Scope, 'sessionId' | 'ttlMs'>,
   document: SessionDocument | undefined,
   now: Date,
+  upkeep = false,
 ): SessionDocument {
+  const { expires_at } = newLife(now, scope.ttlMs);
   const keptUntil = batchesExpireAt(scope, document, now);
   return {
     session_id: scope.sessionId,
-    ...newLife(now, scope.ttlMs),
     ...(keptUntil !== undefined && { _kept_until: keptUntil }),
+    ...((!upkeep || document === undefined) && {
+      updated_at: now,
+      ...(expires_at !== undefined && { expires_at }),
+    }),
   };
 }
 

@@ -102,7 +102,6 @@ export class StagedBatches implements StagedHistory {
       ...publishedFields(this.#scope, document, now),
       _generation: integer(this.#generation),
       _seq: integer(this.#items === 0 ? countOf(document?._seq) : this.#first + this.#items),
-      updated_at: now,
     };
   }
 

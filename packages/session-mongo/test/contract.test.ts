@@ -32,6 +32,15 @@ interface Server {
   stop(): Promise<void>;
 }
 
+function isItem(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
+}
+
 async function fixtureOf(server: Server, database: string, tries: number): Promise<SessionFixture> {
   const { messages, sessions } = raw(server.client, database);
   let lastSeq = 1_000_000;
@@ -51,6 +60,10 @@ async function fixtureOf(server: Server, database: string, tries: number): Promi
         generation: integer(0),
         message_data: [record],
       });
+    },
+    async readCorrupt(id) {
+      const batches = await messages.find({ session_id: id }).sort({ seq: 1 }).toArray();
+      return batches.flatMap(({ message_data }) => message_data as string[]).filter((text) => !isItem(text));
     },
     failNext(when) {
       server.proxy.disarm();

@@ -70,6 +70,23 @@ describe('an append', () => {
     expect(await other().getItems()).toEqual(users(3, 0));
   });
 
+  it('to one session does not wait for one to another [SESS-241]', async () => {
+    let go: () => void = () => {};
+    const held = new Promise<void>((resolve) => (go = resolve));
+    const waiting = hooked(client, async (command, _on, [document]) => {
+      if (command === 'insertOne' && (document as { session_id: unknown }).session_id === 'first') await held;
+    });
+    const [first, second] = ['first', 'second'].map(
+      (id) => new MongoDBSession<object>(id, { client: waiting, database }),
+    );
+    const added = first!.addItems(users(1));
+    await second!.addItems(users(2));
+    expect(await second!.getItems()).toEqual(users(2));
+    go();
+    await added;
+    expect(await first!.getItems()).toEqual(users(1));
+  });
+
   it('that came while the history was replaced is put behind the new one, not lost [SESS-006, 247]', async () => {
     await other().addItems(users(2));
     let late: Promise<void> | undefined;

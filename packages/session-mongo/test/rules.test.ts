@@ -498,6 +498,19 @@ describe('lives', () => {
     expect(await session.getItems()).toEqual(users(1, 6));
   });
 
+  it('are not made longer by a prune, which is no use of a session [SESS-253, 374]', async () => {
+    await using store = new MongoDBSessionStore({ client, database, ttlMs: 1_000_000 });
+    await store.session('s').addItems(users(10) as never);
+    const soon = new Date(Date.now() + 500_000);
+    const past = new Date(0);
+    await documents.sessions.updateOne({}, { $set: { expires_at: soon, updated_at: past } });
+    expect(await store.prune({ maxItems: 4 })).toEqual({ sessions: 0, items: 6 });
+    expect(await documents.sessions.findOne()).toMatchObject({ expires_at: soon, updated_at: past });
+    for (const { expires_at } of await documents.messages.find().toArray())
+      expect(expires_at!.getTime()).toBeGreaterThan(soon.getTime());
+    expect(await open().getItems()).toEqual(users(4, 7));
+  });
+
   it('have sessions that were made by a clear or by metadata too [SESS-253]', async () => {
     await open('s', { ttlMs: 1_000_000 }).clearSession();
     await using store = new MongoDBSessionStore({ client, database, ttlMs: 1_000_000 });
