@@ -531,6 +531,35 @@ describe('failing writes', () => {
     expect(await session.getItems()).toEqual(users(2));
   });
 
+  it.each([
+    ['node:sqlite', { errcode: 5 }],
+    ['node:sqlite, extended', { errcode: 517 }],
+    ['node:sqlite, a table', { errcode: 262 }],
+    ['bun:sqlite', { errno: 6 }],
+    ['better-sqlite3', { code: 'SQLITE_BUSY' }],
+    ['better-sqlite3, extended', { code: 'SQLITE_LOCKED_SHAREDCACHE' }],
+  ])('wait for a lock, as %s tells of it [SESS-183, SESS-193]', async (_, members) => {
+    const database = new DatabaseSync(':memory:');
+    let refusals = 3;
+    const session = new SQLiteSession<object>('s', {
+      database: {
+        exec: (text) => database.exec(text),
+        prepare(text) {
+          const statement = database.prepare(text);
+          const run = (...values: string[]): unknown => {
+            if (text === 'BEGIN IMMEDIATE' && refusals-- > 0) throw Object.assign(new Error('locked'), members);
+            return statement.run(...values);
+          };
+          return { run, get: statement.get.bind(statement), all: statement.all.bind(statement) };
+        },
+      },
+    });
+    await session.addItems(users(2));
+    expect(await session.getItems()).toEqual(users(2));
+    expect(refusals).toBeLessThan(0);
+    database.close();
+  });
+
   it('keep the order of the calls while they wait for the lock [SESS-009]', async () => {
     const path = freshPath();
     const session = new SQLiteSession<object>('s', path);

@@ -74,6 +74,15 @@ it('knows whose a session is, finds it by that, and forgets it with the history 
   expect(await find()).toEqual([]);
 });
 
+it('has no session for a batch of nothing [SESS-007, SESS-035]', async () => {
+  const store = new MemorySessionStore();
+  const session = store.session('s');
+  const { version } = await session.readHistory();
+  await session.applyHistoryTransaction({ operationId: 'op', transaction: { type: 'append_items', items: [] } });
+  expect(await session.appendIfVersion(version, [])).toBe(version);
+  expect(await store.get('s')).toBeUndefined();
+});
+
 it('gives sessions of the class that everyone knows', () => {
   const store = new MemorySessionStore();
   expect(store.session('s')).toBeInstanceOf(MemorySession);
