@@ -10,19 +10,23 @@ type Columns = Readonly<Record<'sessionId' | 'operationId' | 'createdAt', never>
 
 /** What the modules of drizzle for servers have in common, as far as these tables need it. */
 export interface Declaring<Table extends object> {
-  table(name: string, columns: Readonly<Record<string, Column>>, extra?: (own: Columns) => unknown[]): Table;
+  readonly table: (
+    name: string,
+    columns: Readonly<Record<string, Column>>,
+    extra?: (own: Columns) => unknown[],
+  ) => Table;
   /** Of messages; a database counts it up. */
   readonly id: Column;
   /** Text of ids, which can be a key. */
-  key(name: string): Column;
-  text(name: string): Column;
+  readonly key: (name: string) => Column;
+  readonly text: (name: string) => Column;
   /** When a row was made, unless something else is said. */
-  moment(name: string): Column;
-  foreignKey(config: { name: string; columns: [never]; foreignColumns: [never] }): {
+  readonly moment: (name: string) => Column;
+  readonly foreignKey: (config: { name: string; columns: [never]; foreignColumns: [never] }) => {
     onDelete(action: 'cascade'): unknown;
   };
-  primaryKey(config: { name: string; columns: [never, never] }): unknown;
-  index(name: string): { on(...columns: [never, never]): unknown };
+  readonly primaryKey: (config: { name: string; columns: [never, never] }) => unknown;
+  readonly index: (name: string) => { on(...columns: [never, never]): unknown };
 }
 
 /** The tables as all servers have them; SQLite's have no keys of ours to `agent_sessions`. */

@@ -4,7 +4,7 @@ import { configureLogging } from '@agents/core';
 import { faultOperations, faultTable } from '@agents/testkit';
 
 import type { DriverName } from '../support/databases.ts';
-import { embedded, killWithin } from './embedded.ts';
+import { embedded, dieWithin } from './embedded.ts';
 import type { Embedded } from './embedded.ts';
 import { startSubject } from './subject.ts';
 
@@ -12,11 +12,11 @@ configureLogging({ level: 'error' });
 const [given = '30', drivers = 'node-postgres,mysql2'] = process.argv.slice(2);
 const rounds = Number(given);
 
-async function* killTable(driver: Embedded): AsyncGenerator<string> {
-  yield `${driver}, its process killed ${rounds} times each: ok / unknown but committed / unknown and absent`;
+async function* deathTable(driver: Embedded): AsyncGenerator<string> {
+  yield `${driver}, its process dies within, before ${rounds} statements each: ok / unknown but committed / unknown and absent`;
   for (const operation of faultOperations) {
     const counts = { ok: 0, committed: 0, absent: 0 };
-    for (let round = 0; round < rounds; round++) counts[await killWithin(driver, operation, round)]++;
+    for (let round = 0; round < rounds; round++) counts[await dieWithin(driver, operation, round)]++;
     yield `${operation.padEnd(20)}${Object.values(counts).join(' / ')}`;
   }
 }
@@ -24,7 +24,7 @@ async function* killTable(driver: Embedded): AsyncGenerator<string> {
 const isEmbedded = (driver: string): driver is Embedded => embedded.some((name) => name === driver);
 for (const driver of drivers.split(',')) {
   if (isEmbedded(driver)) {
-    for await (const line of killTable(driver)) console.log(line);
+    for await (const line of deathTable(driver)) console.log(line);
     continue;
   }
   const subject = await startSubject(driver as DriverName);

@@ -22,7 +22,7 @@ export async function onPostgres(): Promise<void> {
   for (const db of databases) {
     await pg.createTables(db);
     await pg.createTables(db, pg.createAgentTables({ schema: 'agents', idType: 'bigserial' }));
-    new DrizzleSession('s', { db, tables: pg });
+    await new DrizzleSession('s', { db, tables: pg }).getItems();
     await db.transaction(async (tx) => {
       await new DrizzleSession('s', { db: tx }).addItems([]);
     });
@@ -32,13 +32,14 @@ export async function onPostgres(): Promise<void> {
 export async function onMySql(): Promise<void> {
   const db = mysql2('mysql://localhost/app');
   await mysql.createTables(db, mysql.createAgentTables({ idType: 'bigserial' }));
-  new DrizzleSession('s', { db, tables: mysql });
-  new DrizzleSessionStore({ db });
+  await new DrizzleSession('s', { db, tables: mysql }).getItems();
+  await new DrizzleSessionStore({ db }).list();
 }
 
 export async function onSQLite(): Promise<void> {
   for (const db of [betterSqlite('app.db'), libsql({ client: createClient({ url: 'file:app.db' }) })] as const) {
     await sqlite.createTables(db);
-    new DrizzleSession('s', { db, tables: sqlite.createAgentTables({ names: { agentMessages: 'items' } }) });
+    const tables = sqlite.createAgentTables({ names: { agentMessages: 'items' } });
+    await new DrizzleSession('s', { db, tables }).getItems();
   }
 }
