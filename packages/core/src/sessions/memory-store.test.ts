@@ -83,6 +83,27 @@ it('has no session for a batch of nothing [SESS-007, SESS-035]', async () => {
   expect(await store.get('s')).toBeUndefined();
 });
 
+it('begins anew after a clear, with its times too [SESS-011, SESS-015]', async () => {
+  vi.useFakeTimers({ toFake: ['Date'], now: 1_000_000 });
+  try {
+    const store = new MemorySessionStore();
+    const session = store.session('s');
+    await session.addItems([{ role: 'user', content: 'x' }]);
+    await session.clearSession();
+    vi.advanceTimersByTime(5000);
+    await store.setMetadata('s', { tag: 1 });
+    expect(await store.get('s')).toEqual({
+      sessionId: 's',
+      createdAt: new Date(1_005_000),
+      updatedAt: new Date(1_005_000),
+      itemCount: 0,
+      metadata: { tag: 1 },
+    });
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
 it('gives sessions of the class that everyone knows', () => {
   const store = new MemorySessionStore();
   expect(store.session('s')).toBeInstanceOf(MemorySession);
