@@ -135,6 +135,12 @@ export const operations: readonly SessionCase[] = [
         'session_suffix_mismatch',
         'a tail longer than the history',
       );
+      for (const further of [users(2), [user('1'), user('new')]])
+        await refuses(
+          () => session.applyHistoryTransaction(replace('further back', further, [])),
+          'session_suffix_mismatch',
+          'items further back, or with others in between,',
+        );
       await session.applyHistoryTransaction(replace('append', [], users(1, 5)));
       same(await session.getItems(), [...users(2), user('new'), user('5')], 'items after an empty suffix');
       await session.applyHistoryTransaction(replace('truncate', [user('5')], []));
