@@ -31,6 +31,7 @@ test('the bench measures every row that is quick to have, of every peer, and kno
     ['traces of one tool call, posted in batches', stores, 1],
     ['… fit for OpenAI', own, 1],
     ['… records that arrived', own, 1],
+    ['runs of 100,000 spans without a receiver, of those with one', own, 1],
     ['paused run, 10,000 items of input: save', own, 0],
     ['… of JSON.stringify', own, 1],
     ['… restore', own, 0],
