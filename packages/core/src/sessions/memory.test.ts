@@ -97,6 +97,15 @@ it('takes the digest of a wrapper that changes bytes [SESS-036]', async () => {
   });
 });
 
+it('has in a read what was called before it, awaited or not [SESS-009]', async () => {
+  const session = new MemorySession<object>();
+  const appended = session.addItems([{ n: 1 }]);
+  expect(await session.getItems()).toEqual([{ n: 1 }]);
+  const popped = session.popItem();
+  expect((await session.readHistory()).items).toEqual([]);
+  await Promise.all([appended, popped]);
+});
+
 it('forgets operations after a day, but never the last 64 [SESS-034]', async () => {
   vi.useFakeTimers();
   try {
