@@ -210,6 +210,13 @@ describe('a session in a file', () => {
     await expect(session.ping()).rejects.toBeInstanceOf(SessionClosedError);
   });
 
+  it('is not even opened for a limit that asks for nothing [SESS-004]', async () => {
+    const path = freshPath();
+    const session = new SQLiteSession<Item>('s', { path, sessionSettings: { limit: 0 } });
+    for (const limit of [undefined, 0, -3]) expect(await session.getItems(limit)).toEqual([]);
+    expect(existsSync(path)).toBe(false);
+  });
+
   it('makes no record for an empty batch [SESS-007]', async () => {
     const path = freshPath();
     const session = new SQLiteSession<Item>('s', path);
