@@ -178,7 +178,7 @@ export async function exchange(
     }
   }
   const { matchedCount } = await sessions.updateOne(
-    { session_id: sessionId, ...unchanged(document), _pops: document._pops ?? null },
+    { session_id: sessionId, ...unchanged(document) },
     {
       $set: fields,
       ...(operation && { $push: { _operations: { $each: [operation], $slice: -REMEMBER_LAST } } }),

@@ -93,10 +93,10 @@ export function firstDocument(sessionId: string, count: number, ttlMs: number | 
   };
 }
 
-/** Matches the session as long as nobody reserved, cleared or replaced since. */
-export function unchanged({ _generation, _seq }: SessionDocument): Filter<SessionDocument> {
+/** Matches the session as long as nobody reserved, popped, cleared or replaced since. */
+export function unchanged({ _generation, _seq, _pops }: SessionDocument): Filter<SessionDocument> {
   // What is absent is equal to null.
-  return { _generation: _generation ?? null, _seq: _seq ?? null };
+  return { _generation: _generation ?? null, _seq: _seq ?? null, _pops: _pops ?? null };
 }
 
 /** A session whose life is over becomes one that was just made. False: somebody else was first. */

@@ -75,6 +75,17 @@ describe('on a server of its own', () => {
     await expect.poll(() => session.ping(), { timeout: 30_000 }).toBe(true);
   });
 
+  it('a read that is overtaken by a replacement gives the new history [SESS-243]', async () => {
+    const id = freshName();
+    const other = new MongoDBSession<object>(id, { client: rig.direct });
+    await other.addItems([user('1')]);
+    const session = new MongoDBSession<object>(id, { client: rig.client });
+    rig.proxy.stopNext((forward) => void other.replaceHistory([user('2')]).then(forward), {
+      matching: commandOn('find', 'agent_messages'),
+    });
+    expect(await session.getItems()).toEqual([user('2')]);
+  });
+
   it('an append that gets no answer holds up nobody else [SESS-156, 241]', async () => {
     const id = freshName();
     await using client = new MongoClient(rig.url, quick);

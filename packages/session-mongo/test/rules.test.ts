@@ -389,12 +389,21 @@ describe('operations', () => {
     expect(await session.getItems()).toEqual([]);
   });
 
-  it('without items are remembered and make no session [SESS-007, 034]', async () => {
+  it('without items are remembered and make no session [SESS-007, 034, 037]', async () => {
     const session = open();
     await session.applyHistoryTransaction(append('op', []));
     expect(await documents.sessions.countDocuments()).toBe(0);
     expect(await codeOf(session.applyHistoryTransaction(append('op', users(1))))).toBe('session_operation_mismatch');
     expect(await session.getItems()).toEqual([]);
+    const { version } = await session.readHistory();
+    const first = await session.appendIfVersion(version, [], { operationId: 'at' });
+    await session.addItems(users(1));
+    expect(await session.appendIfVersion(version, [], { operationId: 'at' })).toBe(first);
+    expect(await codeOf(session.appendIfVersion(version, [], { operationId: 'late' }))).toBe(
+      'session_version_conflict',
+    );
+    expect(await codeOf(session.appendIfVersion(version, []))).toBe('session_version_conflict');
+    expect(await session.getItems()).toEqual(users(1));
   });
 });
 
@@ -500,7 +509,7 @@ describe('lives', () => {
 
   it('are not made longer by a prune, which is no use of a session [SESS-253, 374]', async () => {
     await using store = new MongoDBSessionStore({ client, database, ttlMs: 1_000_000 });
-    await store.session('s').addItems(users(10) as never);
+    await store.session('s').addItems(users(10));
     const soon = new Date(Date.now() + 500_000);
     const past = new Date(0);
     await documents.sessions.updateOne({}, { $set: { expires_at: soon, updated_at: past } });
@@ -594,6 +603,10 @@ describe('a client', () => {
     await open().addItems(users(1, 2));
     await new MongoDBSession('s', { client: failing, database }).popItem();
     expect(await documents.messages.countDocuments({ message_data: [] })).toBe(1);
+    // And nobody sees them.
+    const { version } = await open().readHistory();
+    await open().appendIfVersion(version, users(1, 3));
+    expect(await open().popItem()).toEqual(user('3'));
     expect(await open().popItem()).toEqual(user('1'));
     expect(await documents.messages.countDocuments()).toBe(0);
   });
