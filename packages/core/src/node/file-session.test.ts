@@ -231,6 +231,31 @@ describe('the file', () => {
     expect(await session.getItems()).toEqual([user('a')]);
   });
 
+  it('remembers operations of a day, and the last 64 in any case [SESS-034]', async () => {
+    const DAY = 24 * 60 * 60 * 1000;
+    for (const [age, forgotten] of [
+      [2 * DAY, 6],
+      [DAY / 2, 0],
+    ] as const) {
+      const dir = freshDir();
+      const session = new FileSession<object>('s', { dir });
+      const append = async (id: string, of = session) =>
+        await of.applyHistoryTransaction({
+          operationId: id,
+          transaction: { type: 'append_items', items: [user(id)] },
+        });
+      for (let n = 0; n < 70; n++) await append(`op ${n}`);
+      const path = fileOf(dir, 's');
+      const aged = readFileSync(path, 'utf8').replaceAll(/"at":(\d+)/g, (_, at) => `"at":${Number(at) - age}`);
+      writeFileSync(path, aged);
+      // Each of them by an object that knows nothing yet.
+      for (let n = 69; n >= forgotten; n--) await append(`op ${n}`, new FileSession<object>('s', { dir }));
+      expect(await session.getItems()).toHaveLength(70);
+      if (forgotten > 0) await append('op 0', new FileSession<object>('s', { dir }));
+      expect(await session.getItems()).toHaveLength(forgotten > 0 ? 71 : 70);
+    }
+  });
+
   it('forgets operations with a clear, also where the new file has the inode of the old one [SESS-011]', async () => {
     const session = new FileSession<object>('s', { dir: freshDir() });
     const append = async (id: string, content = id) =>
