@@ -299,6 +299,15 @@ describe('a replacement', () => {
   });
 });
 
+describe('a clear', () => {
+  it('removes nothing that was appended after it [SESS-246]', async () => {
+    await other().addItems(users(2));
+    const session = interrupted('deleteMany', 'agent_messages', () => other().addItems(users(1, 3)));
+    await session.clearSession();
+    expect(await contents(other())).toEqual(['3']);
+  });
+});
+
 describe('a pop', () => {
   it('takes nothing of a history that was cleared meanwhile [SESS-245]', async () => {
     await other().addItems(users(2));

@@ -135,6 +135,10 @@ describe('documents', () => {
     for (const content of ['4', '3', '2', '1']) expect(await session.popItem()).toEqual(user(content));
     expect(await session.popItem()).toBeUndefined();
     expect(await documents.messages.countDocuments()).toBe(0);
+    await documents.messages.insertOne(old(9, { message_data: text('5') }));
+    expect(await session.getItems()).toEqual(users(1, 5));
+    await session.clearSession();
+    expect(await documents.messages.countDocuments()).toBe(0);
   });
 
   it('of foreign kinds are skipped, reported and removed by pop [SESS-243, 153]', async () => {
@@ -377,6 +381,19 @@ describe('operations', () => {
     await session.applyHistoryTransaction(append('op', users(3)));
     expect(await session.getItems()).toEqual(users(3));
     expect(await other.getItems()).toEqual(users(2));
+  });
+
+  it('on the whole history are remembered up to 256 [SESS-034]', async () => {
+    const session = open();
+    await session.addItems(users(1));
+    const _operations = Array.from({ length: 256 }, (_, number) => ({ id: String(number), digest: '', version: '' }));
+    await documents.sessions.updateOne({}, { $set: { _operations } });
+    await session.replaceHistory(users(1, 2), { operationId: 'last' });
+    const stored = await documents.sessions.findOne();
+    expect(stored?._operations?.map(({ id }) => id)).toEqual([
+      ..._operations.slice(1).map(({ id }) => id),
+      operationKey('s', 'last'),
+    ]);
   });
 
   it('of popped batches are remembered for a day, and the last 64 for longer [SESS-034]', async () => {
