@@ -164,6 +164,13 @@ describe('a branch', () => {
     sql(path, 'DELETE FROM branch_reservations');
     while ((await popped.popItem()) !== undefined);
     await expect(main.branch('popped', { fromTurn: 2 }).getItems()).rejects.toThrow(/used before/);
+    await using replaced = main.branch('replaced', { fromTurn: 2 });
+    await replaced.getItems();
+    for (const replace of [false, true]) {
+      sql(path, 'DELETE FROM branch_reservations');
+      if (replace) await replaced.replaceHistory([]);
+      await expect(main.branch('replaced', { fromTurn: 2 }).getItems()).rejects.toThrow(/used before/);
+    }
     sql(path, 'DELETE FROM branch_reservations');
     await main.clearSession();
     await main.addItems(turn(1));
@@ -375,6 +382,22 @@ describe('usage', () => {
     await main.popItem();
     await main.addUsage(usage(9));
     expect(await main.getUsage()).toBeUndefined();
+  });
+
+  it('stays while its turn has items, and on other branches; a replacement takes that of its branch [SESS-207]', async () => {
+    await using main = await filled(freshPath(), 2);
+    await using branch = main.branch('b', { fromTurn: 2 });
+    await branch.addItems(turn(2));
+    for (const one of [main, branch]) await one.addUsage(usage(7));
+    await main.popItem();
+    expect((await main.getUsage())?.inputTokens).toBe(7);
+    await main.popItem();
+    expect(await main.getUsage()).toBeUndefined();
+    expect((await branch.getUsage())?.inputTokens).toBe(7);
+    await main.addUsage(usage(3));
+    await branch.replaceHistory([]);
+    expect(await branch.getUsage()).toBeUndefined();
+    expect((await main.getUsage())?.inputTokens).toBe(3);
   });
 
   it('of a history that was cleared meanwhile is not kept [SESS-209]', async () => {
