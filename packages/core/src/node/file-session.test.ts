@@ -126,6 +126,20 @@ describe('the file', () => {
     }
   });
 
+  it('is cut before a torn line however long that is; a line that is no batch has no version [SESS-322, SESS-189]', async () => {
+    const dir = freshDir();
+    const session = new FileSession<object>('s', { dir });
+    await session.addItems([user('1')]);
+    const { version } = await session.readHistory();
+    appendFileSync(fileOf(dir, 's'), 'x'.repeat(200_000));
+    expect(await session.readHistory()).toEqual({ items: [user('1')], version });
+    await session.addItems([user('2')]);
+    const before = await session.readHistory();
+    expect(before.items).toEqual([user('1'), user('2')]);
+    appendFileSync(fileOf(dir, 's'), 'no batch\n');
+    expect(await session.readHistory()).toEqual(before);
+  });
+
   it('of another session, or of something else, is left alone [SESS-322]', async () => {
     const dir = freshDir();
     await new FileSession<object>('other', { dir }).addItems([user('x')]);
