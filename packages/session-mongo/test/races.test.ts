@@ -137,6 +137,13 @@ describe('an append', () => {
     await elsewhere.close();
   });
 
+  it('by version of a session that somebody makes meanwhile is lost [SESS-037]', async () => {
+    const { version } = await other().readHistory();
+    const session = interrupted('insertOne', 'agent_sessions', () => other().addItems(users(1)));
+    await expect(session.appendIfVersion(version, users(1, 3))).rejects.toThrow(SessionVersionConflictError);
+    expect(await contents(other())).toEqual(['1']);
+  });
+
   it('by version loses against a reservation, a pop and a clear in between [SESS-037]', async () => {
     for (const change of [() => other().addItems(users(1, 7)), () => other().popItem(), () => other().clearSession()]) {
       await other().addItems(users(2));
