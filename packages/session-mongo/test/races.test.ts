@@ -275,6 +275,15 @@ describe('a replacement', () => {
     expect(await contents(other())).toEqual(['1', '2', '9']);
   });
 
+  it('of an end that is longer than the history is refused [SESS-035]', async () => {
+    await other().addItems(users(1, 2));
+    const transaction = { type: 'replace_suffix', expectedSuffix: users(2), replacement: users(1, 7) } as const;
+    await expect(other().applyHistoryTransaction({ operationId: 'op', transaction })).rejects.toMatchObject({
+      code: 'session_suffix_mismatch',
+    });
+    expect(await contents(other())).toEqual(['2']);
+  });
+
   it('that another made under the same operation is that one [SESS-034]', async () => {
     await other().addItems(users(2));
     const replace = (session: MongoDBSession<object>): Promise<string> =>
