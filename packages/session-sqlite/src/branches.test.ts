@@ -125,6 +125,14 @@ describe('a branch', () => {
     expect(await branch.getItems()).toEqual([user('new')]);
   });
 
+  it.each(['a', 'z'])('keeps what it shares, whatever its id is beside the others: %s [SESS-207]', async (id) => {
+    await using main = await filled(freshPath(), 2);
+    await using branch = main.branch(id, { fromTurn: 2 });
+    await branch.getItems();
+    while ((await main.popItem()) !== undefined);
+    expect(await branch.getItems()).toEqual(turn(1));
+  });
+
   it('is made in the order of the calls on the object that it comes from [SESS-205, SESS-207]', async () => {
     await using main = open(freshPath());
     const added = [main.addItems(turn(1)), main.addItems(turn(2))];
