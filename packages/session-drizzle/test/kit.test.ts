@@ -115,7 +115,7 @@ describe.each(['node-postgres', 'libsql'] as const)('drizzle-kit push, %s', (dri
     expect(push(ours)).toContain('No changes detected');
   }, 60_000);
 
-  it('makes ours beside tables that Python made, and leaves those as they are [SESS-273]', async () => {
+  it('makes ours beside tables that Python made, and leaves those as they are [SESS-273, SESS#52]', async () => {
     const [ours, python] = [await fresh(driver), await fresh(driver)];
     const { id, stamp, key } = BY_PYTHON[driver];
     for (const statement of [
