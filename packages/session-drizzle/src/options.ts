@@ -33,6 +33,9 @@ export interface DrizzleSessionOptions extends DrizzleOptions, SessionOptions {
 }
 
 /** What the options mean, checked and with defaults. */
+/** Of each call, unless `operationTimeoutMs` says otherwise. */
+export const TIMEOUT_MS = 30_000;
+
 export interface Config {
   readonly db: DrizzleDatabase;
   readonly dialect: DialectName;

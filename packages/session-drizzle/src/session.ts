@@ -4,7 +4,7 @@ import { StoredSession } from '@agents/core/session';
 import type { HistoryBackend, ManagedSession, StoredSessionSetup } from '@agents/core/session';
 
 import { DrizzleHistory } from './history.ts';
-import { checkIdFor, readOptions } from './options.ts';
+import { TIMEOUT_MS, checkIdFor, readOptions } from './options.ts';
 import type { DrizzleSessionOptions } from './options.ts';
 
 /** Whether it has history transactions is known with the first call only. */
@@ -54,7 +54,7 @@ export class DrizzleSession<T extends object = AgentInputItem> extends Base<T> {
       name: 'DrizzleSession',
       options: config.session,
       encoding: { ascii: config.ascii },
-      timeoutMs: 30_000,
+      timeoutMs: TIMEOUT_MS,
     });
     if (config.operations === 'off') withoutOperations();
   }

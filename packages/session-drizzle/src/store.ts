@@ -8,7 +8,7 @@ import type {
 } from '@agents/core/session';
 
 import { DrizzleHistory } from './history.ts';
-import { checkIdFor, readOptions } from './options.ts';
+import { checkIdFor, readOptions, TIMEOUT_MS } from './options.ts';
 import type { Config, DrizzleSessionOptions } from './options.ts';
 import { DrizzleSession } from './session.ts';
 import { change, rows } from './statement.ts';
@@ -30,7 +30,11 @@ const YIELD_AFTER_MS = 15;
 export class DrizzleSessionStore extends StoredSessionStore<DrizzleSession> {
   constructor(options: DrizzleSessionOptions) {
     const config = readOptions(options, 'DrizzleSessionStore');
-    super(new DrizzleStore(config, options), { name: 'DrizzleSessionStore', encoding: { ascii: config.ascii } });
+    super(new DrizzleStore(config, options), {
+      name: 'DrizzleSessionStore',
+      encoding: { ascii: config.ascii },
+      timeoutMs: config.session.operationTimeoutMs ?? TIMEOUT_MS,
+    });
   }
 }
 

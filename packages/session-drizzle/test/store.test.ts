@@ -55,3 +55,28 @@ describe.each<DriverName>(['node-postgres', 'postgres.js', 'mysql2', 'better-sql
     expect(await store.check()).toEqual([expect.stringMatching(/^1 row of 'agent_messages' is of the future/)]);
   });
 });
+
+it('ends calls that the database does not answer in time, and goes on when it does', async () => {
+  const opened = await open('node-postgres');
+  try {
+    await makeTables(opened);
+    const store = new DrizzleSessionStore({ db: opened.db, operationTimeoutMs: 300 });
+    await store.session('held').addItems([user('x')]);
+    const db = opened.db as unknown as { transaction(work: (tx: unknown) => Promise<void>): Promise<void> };
+    await db.transaction(async (tx) => {
+      await (tx as { execute(statement: SQL): Promise<unknown> }).execute(
+        sql`select 1 from agent_sessions where session_id = 'held' for update`,
+      );
+      await expect(store.setMetadata('held', { a: 1 })).rejects.toMatchObject({
+        code: 'session_outcome_unknown',
+        sessionId: 'held',
+        operation: 'replace',
+      });
+      expect((await store.get('held'))?.itemCount).toBe(1);
+    });
+    await expect.poll(async () => (await store.get('held'))?.metadata).toEqual({ a: 1 });
+    expect(await store.delete('held')).toBe(true);
+  } finally {
+    await opened.close();
+  }
+});
