@@ -55,7 +55,10 @@ export class DrizzleHistory implements HistoryBackend {
       const [newest] = await this.query(this.dialect.newest(this.#sessionId, 1));
       return { records: [], version: versionOf(newest) };
     }
-    if (pageSize === undefined) return historyOf(await this.query(this.dialect.newest(this.#sessionId, count)));
+    if (pageSize === undefined) {
+      const settled = this.dialect.settled?.(this.#sessionId, count);
+      return historyOf(await this.query(settled ?? this.dialect.newest(this.#sessionId, count)));
+    }
     for (let attempt = 0; ; attempt++) {
       const found = await this.#readPages(count, attempt < ATTEMPTS ? pageSize : Number.MAX_SAFE_INTEGER);
       if (found !== undefined) return historyOf(found);
@@ -217,7 +220,10 @@ export class DrizzleHistory implements HistoryBackend {
     const { operations: wanted } = this.#config;
     const known = knownStores.get(this.#config.db)?.get(this.#config.tables.key);
     const found = known ?? readFound((await this.query(this.dialect.found()))[0]);
-    if (this.dialect instanceof MySqlDialect) this.dialect.maxPacket = found.packet;
+    if (this.dialect instanceof MySqlDialect) {
+      this.dialect.maxPacket = found.packet;
+      this.dialect.isMariaDB = found.isMariaDB;
+    }
     if (found.operations && found.metadata) remember(this.#config, found);
     if (wanted === 'off') return { ...found, operations: false };
     if (!found.operations) this.#onNoOperations();
@@ -258,6 +264,7 @@ const knownStores = new WeakMap<object, Map<string, FoundInStore>>();
 
 interface FoundInStore extends Found {
   readonly packet: number;
+  readonly isMariaDB: boolean;
 }
 
 function remember({ db, tables }: Config, found: FoundInStore): void {
@@ -268,7 +275,12 @@ function remember({ db, tables }: Config, found: FoundInStore): void {
 function readFound(row: Row | undefined): FoundInStore {
   // Booleans of PostgreSQL, numbers of the others.
   const is = (value: unknown): boolean => value === true || Number(value) === 1;
-  return { operations: is(row?.['operations']), metadata: is(row?.['metadata']), packet: Number(row?.['packet'] ?? 0) };
+  return {
+    operations: is(row?.['operations']),
+    metadata: is(row?.['metadata']),
+    packet: Number(row?.['packet'] ?? 0),
+    isMariaDB: String(row?.['version']).includes('MariaDB'),
+  };
 }
 
 function makeDialect({ dialect, tables }: Config): Dialect {

@@ -201,6 +201,29 @@ describe('MySQL and MariaDB', () => {
     await client.end();
   });
 
+  it('a reader sees no writer without those before it: on MariaDB it waits for the one under way [F7, SESS-261]', async () => {
+    const session = new DrizzleSession<object>('settled', { db: opened().db });
+    await session.addItems(users(1));
+    const { createConnection } = await import('mysql2/promise');
+    const writer = await createConnection(opened().url);
+    await writer.query('start transaction');
+    await writer.query("select 1 from agent_sessions where session_id = 'settled' for update");
+    const read = session.getItems();
+    const state = { isDone: false };
+    void read.finally(() => (state.isDone = true)).catch(() => {});
+    const waiting = sql`select count(*) as n from information_schema.innodb_trx where trx_state = 'LOCK WAIT' and trx_query like '%settled%'`;
+    const isWaiting = async (): Promise<boolean> => Number((await execute(opened(), waiting))[0]?.['n']) > 0;
+    while (!state.isDone && !(await isWaiting())) await new Promise((resolve) => setTimeout(resolve, 20));
+    await writer.query(
+      `insert into agent_messages (session_id, message_data, created_at) values ('settled', '{"role":"user","content":"2"}', now(6))`,
+    );
+    await writer.query('commit');
+    await writer.end();
+    const [row] = await execute(opened(), sql`select version() as version`);
+    // MySQL looks at all transactions at one moment: nothing to wait for.
+    expect(await read).toEqual(users(String(row?.['version']).includes('MariaDB') ? 2 : 1));
+  });
+
   it('goes on after a deadlock with another writer [SESS-263]', async () => {
     const session = (): DrizzleSession<object> => new DrizzleSession<object>('busy', { db: opened().db });
     await Promise.all(

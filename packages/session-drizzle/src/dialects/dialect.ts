@@ -25,6 +25,8 @@ export interface Dialect {
   found(): SQL;
   /** `id`, `text` and `touched` (of the session, for the version), newest first; `before`: older than that row. */
   newest(id: string, count: number | undefined, before?: Row): SQL;
+  /** As `newest`, for readers, where a statement does not always see all that was committed before what it sees. */
+  settled?(id: string, count: number | undefined): SQL;
   /** With pages: a row if the message with this id is there. */
   isThere?(id: unknown): SQL;
   /** Until the transaction ends; `create`: makes the row of a new session. */

@@ -20,6 +20,7 @@ export class MySqlDialect implements Dialect {
   readonly pageSize = undefined;
   /** The most that the server takes at once, in bytes: `max_allowed_packet`. */
   maxPacket: number = 1024 * 1024;
+  isMariaDB = false;
 
   constructor(tables: TableNames) {
     this.#tables = tables;
@@ -29,7 +30,7 @@ export class MySqlDialect implements Dialect {
     const { operations, metadata } = this.#tables.places;
     const exists = ({ schema, name }: Place): SQL =>
       sql`exists (select 1 from information_schema.tables where table_schema = ${schema === undefined ? sql`database()` : schema} and table_name = ${name})`;
-    return sql`select ${exists(operations)} as operations, ${exists(metadata)} as metadata, @@max_allowed_packet as packet`;
+    return sql`select ${exists(operations)} as operations, ${exists(metadata)} as metadata, @@max_allowed_packet as packet, version() as version`;
   }
 
   newest(id: string, count: number | undefined): SQL {
@@ -37,6 +38,22 @@ export class MySqlDialect implements Dialect {
     const limit = count === undefined ? sql`` : sql` limit ${sql.raw(String(count))}`;
     return sql`select id, message_data as text, (select ${touched(sql`updated_at`)} from ${sessions} where session_id = ${id}) as touched
       from ${messages} where session_id = ${id} order by created_at desc, id desc${limit}`;
+  }
+
+  /**
+   * MariaDB collects the transactions that are under way one by one. A reader amid that may find one writer still under way
+   * and the next one, who waited for it with an id already (`for update` takes one, too), already done: a history with a
+   * gap. So readers share the lock of the row, which needs no id, and look at messages when they have it.
+   */
+  settled(id: string, count: number | undefined): SQL {
+    if (!this.isMariaDB) return this.newest(id, count);
+    const { messages, sessions } = this.#tables;
+    const limit = count === undefined ? sql`` : sql` limit ${sql.raw(String(count))}`;
+    // Every look at the session shares its lock: one that does not would fix what is seen of messages before that.
+    const ofSession = (column: SQL): SQL =>
+      sql`(select ${column} from ${sessions} where session_id = ${id} lock in share mode)`;
+    return sql`select id, message_data as text, ${ofSession(touched(sql`updated_at`))} as touched
+      from ${messages} where session_id = coalesce(${ofSession(sql`session_id`)}, ${id}) order by created_at desc, id desc${limit}`;
   }
 
   *lock(id: string, create: boolean): Body<void> {
