@@ -13,7 +13,7 @@ import {
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { configureLogging } from '../base/logger.ts';
 import { decodeItem } from '../sessions/codec.ts';
@@ -144,7 +144,12 @@ describe('the file', () => {
     const dir = freshDir();
     await new FileSession<object>('other', { dir }).addItems([user('x')]);
     const foreign = readFileSync(fileOf(dir, 'other'), 'utf8');
-    for (const content of [foreign, 'something else\n', '{"role":"user"}\n']) {
+    await new FileSession<object>('s', { dir }).addItems([user('x')]);
+    const own = readFileSync(fileOf(dir, 's'), 'utf8');
+    const newer = own.replace('"version":1', '"version":2');
+    const alike = own.replace('"agents-session-file"', '"another-format"');
+    expect([newer, alike]).not.toContain(own);
+    for (const content of [foreign, newer, alike, 'something else\n', '{"role":"user"}\n']) {
       writeFileSync(fileOf(dir, 's'), content);
       const session = new FileSession<object>('s', { dir });
       await expect(session.getItems()).rejects.toMatchObject({ code: 'session_schema' });
@@ -326,6 +331,26 @@ describe('the lock', () => {
     expect(readdirSync(dir)).toHaveLength(3);
   });
 
+  it('of a process of another user, which cannot be asked, is waited for', async () => {
+    const dir = freshDir();
+    const session = new FileSession<object>('s', { dir, operationTimeoutMs: 1000 });
+    await session.addItems([user('1')]);
+    const pid = deadPid();
+    writeFileSync(lockOf(dir), owner(pid));
+    const kill = process.kill.bind(process);
+    const asked = vi.spyOn(process, 'kill').mockImplementation((of, signal) => {
+      if (of === pid) throw Object.assign(new Error('operation not permitted'), { code: 'EPERM' });
+      return kill(of, signal);
+    });
+    try {
+      await expect(session.addItems([user('2')])).rejects.toMatchObject({ code: 'session_busy' });
+    } finally {
+      asked.mockRestore();
+    }
+    await session.addItems([user('2')]);
+    expect(await session.getItems()).toHaveLength(2);
+  });
+
   it.each<[string, (session: FileSession<object>) => Promise<unknown>]>([
     ['an append', async (session) => await session.addItems([user('2')])],
     ['a replacement', async (session) => await session.replaceHistory([user('2')])],
@@ -345,7 +370,8 @@ describe('the lock', () => {
   });
 
   it('of a living process, or of another host, is waited for; nothing is written, and reads go on [SESS-322]', async () => {
-    for (const text of [owner(process.ppid), owner(1, 'another host')]) {
+    // A dead process of another host is none of this one.
+    for (const text of [owner(process.ppid), owner(deadPid(), 'another host')]) {
       const dir = freshDir();
       // Only what has to fail is short of time: a disk may be busy with other things.
       const session = new FileSession<object>('s', { dir });
