@@ -4,7 +4,7 @@ import type { Scope } from './history.ts';
 import { batchesOf, countOf, entriesOf, integer, PUT_ASIDE, sameGeneration } from './layout.ts';
 import type { MessageDocument } from './layout.ts';
 import { afterCommit, commit } from './outcome.ts';
-import { readState } from './read.ts';
+import { isCurrent, readState } from './read.ts';
 
 /** Operations of emptied batches that are remembered: the last ones in any case, the others for a day. */
 const REMEMBER_LAST = 64;
@@ -36,17 +36,18 @@ export async function pop(
       messages.findOneAndUpdate({ ...batchesOf(sessionId, generation), message_data: { $ne: [] } }, shortened, {
         sort: { seq: -1 },
         returnDocument: 'before',
-        projection: { seq: 1, operation: 1, message_data: { $slice: -2 } },
+        projection: { seq: 1, operation: 1, expires_at: 1, message_data: { $slice: -2 } },
       }),
     );
-    const counts = claimed === null ? undefined : await afterCommit(() => confirm(scope, generation));
+    const counts = claimed === null ? undefined : await afterCommit(() => confirm(scope, generation, claimed));
     if (claimed !== null && counts === generation) {
       const rest = entriesOf(claimed.message_data);
       if (rest.length === 1) await removeEmpty(scope, generation, claimed);
       return { record: recordOf(claimed, rest.at(-1)), generation };
     }
-    // It was cleared or replaced: what was taken belongs to nobody any more.
-    if (claimed !== null) await ignoringErrors(messages.deleteOne({ _id: claimed._id, message_data: [] }));
+    // It was cleared or replaced: what was taken belongs to nobody any more. Operations are remembered all the same.
+    if (claimed !== null && claimed.operation === undefined)
+      await ignoringErrors(messages.deleteOne({ _id: claimed._id, message_data: [] }));
     const state = await readState(scope);
     if (state.expired || state.generation === generation) return { record: undefined, generation };
     generation = state.generation;
@@ -54,7 +55,7 @@ export async function pop(
 }
 
 /** Counts the pop, so that a replacement under way notices it. Gives the generation that counts. */
-async function confirm(scope: Scope, generation: number): Promise<number | undefined> {
+async function confirm(scope: Scope, generation: number, claimed: MessageDocument): Promise<number | undefined> {
   const { matchedCount } = await scope.sessions.updateOne(
     {
       session_id: scope.sessionId,
@@ -64,9 +65,11 @@ async function confirm(scope: Scope, generation: number): Promise<number | undef
     { $inc: { _pops: 1 } },
   );
   if (matchedCount === 1) return generation;
-  const { document, generation: now } = await readState(scope);
-  // Batches may be older than documents of sessions.
-  return document === undefined && now === generation ? generation : undefined;
+  const state = await readState(scope);
+  // Batches may be older than documents of sessions, or what is left of one.
+  return state.document === undefined && state.generation === generation && isCurrent(claimed, state)
+    ? generation
+    : undefined;
 }
 
 /** Nobody sees empty batches; what stays after a failure is removed by the next pop that empties one. */

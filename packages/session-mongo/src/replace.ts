@@ -18,7 +18,7 @@ import type { MessageDocument, SessionDocument, StoredOperation } from './layout
 import { appliedVersion, REMEMBER_LAST } from './operations.ts';
 import { commit, isDuplicate, isInDoubt } from './outcome.ts';
 import { ignoringErrors } from './pop.ts';
-import { readState, readVersion, recordsOf } from './read.ts';
+import { isCurrent, readState, readVersion, recordsOf } from './read.ts';
 import type { State } from './read.ts';
 import { beginAnew, newLife, reserve, unchanged } from './reserve.ts';
 
@@ -47,7 +47,8 @@ export async function replace(
     }
     const known = key && (await appliedVersion(scope, key, state.document));
     if (known !== undefined) return known;
-    const old = await batchesNow(scope, state);
+    const all = await allBatches(scope, state.generation);
+    const old = all.filter((batch) => isCurrent(batch, state));
     const actual = versionOf(
       state.generation,
       old.findLast(({ message_data }) => entriesOf(message_data).length > 0),
@@ -55,7 +56,7 @@ export async function replace(
     if (change.ifVersion !== undefined && actual !== change.ifVersion)
       throw versionConflict(scope.sessionId, change.ifVersion, actual);
     const entries = change.type === 'replace' ? change.texts : withoutSuffix(old, change);
-    const version = await publish(scope, state, entries, { key, upkeep: change.upkeep === true, old });
+    const version = await publish(scope, state, entries, { key, upkeep: change.upkeep === true, old: all });
     if (version !== undefined) return version;
     // The end may still be what was expected; a whole history is replaced as it was read, or not at all.
     if (change.type === 'replace') {
@@ -83,15 +84,15 @@ function withoutSuffix(
   return [...kept, ...texts];
 }
 
-/** All batches that count, oldest first. */
-async function batchesNow({ messages, sessionId }: Scope, { generation, document }: State): Promise<MessageDocument[]> {
-  const found = await messages.find(batchesOf(sessionId, generation), { sort: { seq: 1 } }).toArray();
-  return document === undefined ? found.filter(({ expires_at }) => expires_at === undefined) : found;
+/** Oldest first, with remainders of a life that is over. */
+async function allBatches({ messages, sessionId }: Scope, generation: number): Promise<MessageDocument[]> {
+  return await messages.find(batchesOf(sessionId, generation), { sort: { seq: 1 } }).toArray();
 }
 
 interface Publication {
   readonly key: HistoryOperationKey | undefined;
   readonly upkeep: boolean;
+  /** What goes: remainders of a life that is over, too. */
   readonly old: readonly MessageDocument[];
 }
 

@@ -9,7 +9,7 @@ import { batchesOf, countOf, integer, unusedGeneration } from './layout.ts';
 import type { MessageDocument, SessionDocument } from './layout.ts';
 import { commit, isInDoubt } from './outcome.ts';
 import { ignoringErrors } from './pop.ts';
-import { readState } from './read.ts';
+import { isCurrent, readState } from './read.ts';
 import type { State } from './read.ts';
 import { removeSession } from './remove.ts';
 import { batchesExpireAt, discard, exchange, publishedFields, retire } from './replace.ts';
@@ -130,7 +130,7 @@ export class StagedBatches implements StagedHistory {
   }
 
   /** What counts now, before what was staged. */
-  async #copyOld({ generation, document }: State): Promise<Pick<MessageDocument, '_id' | 'operation'>[]> {
+  async #copyOld(state: State): Promise<Pick<MessageDocument, '_id' | 'operation'>[]> {
     const { messages, sessionId } = this.#scope;
     const old: Pick<MessageDocument, '_id' | 'operation'>[] = [];
     let copies: MessageDocument[] = [];
@@ -138,11 +138,11 @@ export class StagedBatches implements StagedHistory {
       if (copies.length > 0) await messages.insertMany(copies);
       copies = [];
     };
-    for await (const batch of messages.find(batchesOf(sessionId, generation), { batchSize: COPIED })) {
+    for await (const batch of messages.find(batchesOf(sessionId, state.generation), { batchSize: COPIED })) {
       const { _id, operation, ...rest } = batch;
-      // A remainder of a life that is over.
-      if (document === undefined && batch.expires_at !== undefined) continue;
       old.push({ _id, ...(operation && { operation }) });
+      // A remainder of a life that is over goes, and is not taken along.
+      if (!isCurrent(batch, state)) continue;
       copies.push({
         ...rest,
         seq: integer(countOf(batch.seq)),

@@ -315,6 +315,41 @@ describe('a replacement', () => {
   });
 });
 
+describe('a life that is over', () => {
+  // Without the index the server removes nothing.
+  const living = (over = client): MongoDBSession<object> =>
+    new MongoDBSession<object>('s', { client: over, database, ttlMs: 1_000_000, createIndexes: false });
+  /** Two that find it over: the first one goes on when the other has begun the next life. */
+  const second = (meanwhile: () => Promise<unknown>): MongoDBSession<object> => {
+    let done = false;
+    return living(
+      hooked(client, async (name, on) => {
+        if (done || name !== 'updateOne' || on !== 'agent_sessions') return;
+        done = true;
+        await meanwhile();
+      }),
+    );
+  };
+  beforeEach(async () => {
+    await documents.sessions.createIndex({ session_id: 1 }, { unique: true });
+    await living().addItems(users(1));
+    await documents.sessions.updateOne({}, { $set: { expires_at: new Date(Date.now() - 1) } });
+  });
+
+  it('is followed by one, however many begin it at once [SESS-253]', async () => {
+    const session = second(() => living().addItems(users(1, 7)));
+    await session.addItems(users(1, 8));
+    expect(await contents(living())).toEqual(['7', '8']);
+  });
+
+  it('is no version for an append when somebody else has begun the next one [SESS-037, 253]', async () => {
+    const { version } = await living().readHistory();
+    const session = second(() => living().addItems(users(1, 7)));
+    await expect(session.appendIfVersion(version, users(1, 8))).rejects.toThrow(SessionVersionConflictError);
+    expect(await contents(living())).toEqual(['7']);
+  });
+});
+
 describe('a clear', () => {
   it('removes nothing that was appended after it [SESS-246]', async () => {
     await other().addItems(users(2));
@@ -333,6 +368,24 @@ describe('a pop', () => {
     });
     expect(await session.popItem()).toEqual(user('9'));
     expect(await contents(other())).toEqual(['8']);
+  });
+
+  it('leaves the operations of a history that was replaced meanwhile known [SESS-034, 245]', async () => {
+    const transaction = { type: 'append_items', items: users(1) } as const;
+    await other().applyHistoryTransaction({ operationId: 'op', transaction });
+    const session = interrupted('updateOne', 'agent_sessions', () => other().replaceHistory([]));
+    expect(await session.popItem()).toBeUndefined();
+    await other().applyHistoryTransaction({ operationId: 'op', transaction });
+    expect(await contents(other())).toEqual([]);
+  });
+
+  it('leaves nothing of a batch that came after a clear, when it met that before it knew of the clear [SESS-245]', async () => {
+    const session = other();
+    await session.addItems(users(1));
+    await other().clearSession();
+    await documents.messages.insertOne({ _id: 'late', session_id: 's', seq: 1, generation: 0, message_data: ['{}'] });
+    expect(await session.popItem()).toBeUndefined();
+    expect(await documents.messages.countDocuments()).toBe(0);
   });
 
   it('finds the history that came into its place before [SESS-245]', async () => {

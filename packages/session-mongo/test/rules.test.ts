@@ -5,6 +5,8 @@ import { Binary, Double, Int32, Long, MongoClient, ObjectId } from 'mongodb';
 import type { CommandStartedEvent, Document } from 'mongodb';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 
+import { readOptions } from '../src/arguments.ts';
+import { MongoDBHistory } from '../src/history.ts';
 import { MongoDBSession, MongoDBSessionStore } from '../src/index.ts';
 import { operationKey } from '../src/layout.ts';
 import { freshName, hooked, mongoUrl, raw } from './mongo.ts';
@@ -43,6 +45,13 @@ const codeOf = async (work: Promise<unknown>): Promise<unknown> =>
     () => undefined,
     (error: unknown) => (error as { code?: unknown }).code,
   );
+
+/** Lines as a store exports them. */
+async function* exported(items: readonly object[]): AsyncGenerator<string> {
+  await using store = new MongoDBSessionStore({ client, database: freshName() });
+  await (store.session('s') as MongoDBSession<object>).addItems(items);
+  yield* store.export('s');
+}
 
 /** The commands of a piece of work on the database of the test, with their collections. */
 async function commandsOf(work: () => Promise<unknown>): Promise<{ name: string; command: Document }[]> {
@@ -137,6 +146,11 @@ describe('documents', () => {
     expect(await documents.messages.countDocuments()).toBe(0);
     await documents.messages.insertOne(old(9, { message_data: text('5') }));
     expect(await session.getItems()).toEqual(users(1, 5));
+    // There may be no document of a session.
+    await documents.sessions.deleteMany({});
+    expect(await session.getItems()).toEqual(users(1, 5));
+    expect(await session.popItem()).toEqual(user('5'));
+    await documents.messages.insertOne(old(9, { message_data: text('6') }));
     await session.clearSession();
     expect(await documents.messages.countDocuments()).toBe(0);
   });
@@ -163,6 +177,32 @@ describe('documents', () => {
     expect(await session.getItems()).toEqual(users(1));
     expect(reports).toContainEqual({ sessionId: 's', position: 20, reason: 'not text' });
     expect(reports).toContainEqual({ sessionId: 's', position: 12, reason: 'not the JSON text of an object' });
+  });
+
+  it('that are no items have the same position for a read and for the pop that removes them [SESS-153]', async () => {
+    await open().addItems(users(3));
+    const data = [text('4'), 'no json', text('6'), 'nor this'];
+    await documents.messages.insertOne({ _id: 'x', session_id: 's', seq: 6, generation: 0, message_data: data });
+    const positionsOf = async (call: (session: MongoDBSession<object>) => Promise<unknown>): Promise<unknown[]> => {
+      const reports: { position: number }[] = [];
+      await call(open('s', { onCorruptItem: (info: { position: number }) => void reports.push(info) }));
+      return reports.map(({ position }) => position);
+    };
+    expect(await positionsOf((session) => session.getItems())).toEqual([6, 4]);
+    expect(await positionsOf((session) => session.popItem())).toEqual([6]);
+    expect(await positionsOf((session) => session.getItems())).toEqual([6]);
+    expect(await positionsOf((session) => session.popItem())).toEqual([6]);
+    expect(await open().getItems()).toEqual(users(3));
+  });
+
+  it('of which a read wants a part are given no further than that [SESS-003]', async () => {
+    await open().addItems(users(5));
+    const config = readOptions({ client, database }, 'MongoDBSession');
+    const { records } = await new MongoDBHistory('s', config).read(2);
+    expect(records).toEqual([
+      { text: text('4'), position: 3 },
+      { text: text('5'), position: 4 },
+    ]);
   });
 
   it('that are no items make a read fail where that is asked for [SESS-153]', async () => {
@@ -359,6 +399,9 @@ describe('operations', () => {
     expect(await session.getItems()).toEqual([]);
     await session.applyHistoryTransaction(append('replaced', users(1)));
     await session.replaceHistory(users(1, 7), { operationId: 'replacing' });
+    // Of what was replaced nothing but the operation is kept.
+    const remembered = await documents.messages.find({ generation: -1 }).toArray();
+    expect(remembered.map(({ message_data }) => message_data)).toEqual([[], []]);
     await session.applyHistoryTransaction(append('replaced', users(1)));
     await session.replaceHistory(users(1, 8));
     await session.replaceHistory(users(1, 7), { operationId: 'replacing' });
@@ -399,9 +442,13 @@ describe('operations', () => {
   it('of popped batches are remembered for a day, and the last 64 for longer [SESS-034]', async () => {
     const session = open();
     for (let number = 0; number < 70; number++) await session.applyHistoryTransaction(append(`op${number}`, users(1)));
-    await documents.messages.updateMany({}, { $set: { 'operation.at': new Date(0) } });
+    const old = [0, 1, 2, 67, 68, 69].map((number) => operationKey('s', `op${number}`));
+    await documents.messages.updateMany({ _id: { $in: old } }, { $set: { 'operation.at': new Date(0) } });
     for (let number = 0; number < 70; number++) await session.popItem();
-    expect(await documents.messages.countDocuments({ generation: -1 })).toBe(64);
+    const remembered = await documents.messages.find({ generation: -1 }).toArray();
+    expect(remembered.map(({ seq }) => Number(seq)).sort((a, b) => a - b)).toEqual(
+      Array.from({ length: 67 }, (_, index) => index + 3),
+    );
     await session.applyHistoryTransaction(append('op69', users(1)));
     expect(await session.getItems()).toEqual([]);
   });
@@ -452,25 +499,29 @@ describe('lives', () => {
   const expire = (): Promise<unknown> =>
     documents.sessions.updateOne({ session_id: 's' }, { $set: { expires_at: new Date(Date.now() - 1) } });
 
-  it('are as long after each append, and batches go later than their session', async () => {
-    const session = open('s', { ttlMs: 1_000_000 });
-    await session.addItems(users(1));
-    await documents.sessions.updateOne(
-      {},
-      { $set: { expires_at: new Date(Date.now() + 1000), _kept_until: new Date(Date.now() + 2000) } },
-    );
-    await documents.messages.updateMany({}, { $set: { expires_at: new Date(Date.now() + 2000) } });
-    await session.addItems(users(1, 2));
-    const found = await documents.sessions.findOne();
-    expect(found!.expires_at!.getTime()).toBeGreaterThan(Date.now() + 900_000);
-    expect(found!._kept_until!.getTime()).toBeGreaterThanOrEqual(found!.expires_at!.getTime());
-    for (const { expires_at } of await documents.messages.find().toArray())
-      expect(expires_at!.getTime()).toBeGreaterThanOrEqual(found!.expires_at!.getTime());
-    // Not each append touches all batches.
-    const sent = await commandsOf(() => session.addItems(users(1, 3)));
-    expect(sent.map(({ name }) => name)).toEqual(['findAndModify agent_sessions', 'insert agent_messages']);
-    expect(await session.getItems()).toEqual(users(3));
-  });
+  it.each([2000, 500_000, 999_000, 1_100_000])(
+    'are as long after each append, and batches, of which those before had %i ms left, go later than their session [SESS-253]',
+    async (left) => {
+      const session = open('s', { ttlMs: 1_000_000 });
+      await session.addItems(users(1));
+      const end = new Date(Date.now() + left);
+      await documents.sessions.updateOne(
+        {},
+        { $set: { expires_at: new Date(Date.now() + Math.min(left, 900_000) / 2), _kept_until: end } },
+      );
+      await documents.messages.updateMany({}, { $set: { expires_at: end } });
+      await session.addItems(users(1, 2));
+      const found = await documents.sessions.findOne();
+      expect(found!.expires_at!.getTime()).toBeGreaterThan(Date.now() + 900_000);
+      expect(found!._kept_until!.getTime()).toBeGreaterThanOrEqual(found!.expires_at!.getTime());
+      for (const { expires_at } of await documents.messages.find().toArray())
+        expect(expires_at!.getTime()).toBeGreaterThanOrEqual(found!.expires_at!.getTime());
+      // Not each append touches all batches.
+      const sent = await commandsOf(() => session.addItems(users(1, 3)));
+      expect(sent.map(({ name }) => name)).toEqual(['findAndModify agent_sessions', 'insert agent_messages']);
+      expect(await session.getItems()).toEqual(users(3));
+    },
+  );
 
   it('that are over leave nothing to read or pop, whoever looks, before the server removed anything', async () => {
     for (const more of [{ ttlMs: 1_000_000 }, {}]) {
@@ -499,6 +550,34 @@ describe('lives', () => {
     await documents.sessions.deleteMany({});
     await open('s', { ttlMs: 1_000_000 }).addItems(users(1, 9));
     expect(await open().getItems()).toEqual(users(1, 9));
+  });
+
+  it.each<[string, (session: MongoDBSession<object>, store: MongoDBSessionStore) => Promise<unknown>]>([
+    ['replaced', (session) => session.replaceHistory(users(1, 9))],
+    [
+      'replaced as it is read',
+      async (session) => session.replaceHistory(users(1, 9), { ifVersion: (await session.readHistory()).version }),
+    ],
+    ['continued by an import', (_, store) => store.import('s', exported(users(1, 9)), { ifExists: 'append' })],
+    ['replaced by an import', (_, store) => store.import('s', exported(users(1, 9)), { ifExists: 'replace' })],
+    [
+      'popped',
+      async (session) => {
+        expect(await session.popItem()).toBeUndefined();
+        expect(await session.popItem()).toBeUndefined();
+        await session.addItems(users(1, 9));
+      },
+    ],
+  ])('that are over and removed do not come back when the history is %s', async (_name, write) => {
+    await open().addItems(users(1));
+    await using store = new MongoDBSessionStore({ client, database, ttlMs: 1_000_000 });
+    const session = open('s', { ttlMs: 1_000_000 });
+    await session.addItems(users(1, 2));
+    // The server removes the session first, its batches later.
+    await documents.sessions.deleteMany({});
+    await write(session, store);
+    expect(await session.getItems()).toEqual(users(1, 9));
+    expect(await documents.messages.countDocuments()).toBe(1);
   });
 
   it('hold for appends by version, replacements and clears too', async () => {
