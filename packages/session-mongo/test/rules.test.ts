@@ -195,6 +195,23 @@ describe('documents', () => {
     expect(await open().getItems()).toEqual(users(3));
   });
 
+  it('are fetched no further than a read wants them [SESS-003]', async () => {
+    await open().addItems(users(1));
+    const batches = Array.from({ length: 200 }, (_, index) => ({
+      _id: `b${index}`,
+      session_id: 's',
+      seq: 2 * index + 2,
+      generation: 0,
+      message_data: [text(String(2 * index + 2)), text(String(2 * index + 3))],
+    }));
+    await documents.messages.insertMany(batches);
+    let items: object[] = [];
+    const sent = await commandsOf(async () => (items = await open().getItems(150)));
+    expect(items).toEqual(users(150, 252));
+    expect(sent.map(({ name }) => name)).not.toContainEqual(expect.stringMatching('getMore'));
+    expect(await open().getItems(201)).toEqual(users(201, 201));
+  });
+
   it('of which a read wants a part are given no further than that [SESS-003]', async () => {
     await open().addItems(users(5));
     const config = readOptions({ client, database }, 'MongoDBSession');
@@ -426,6 +443,14 @@ describe('operations', () => {
     expect(await other.getItems()).toEqual(users(2));
   });
 
+  it('that make a session are remembered with it [SESS-034]', async () => {
+    const session = open();
+    const first = await session.replaceHistory(users(2), { operationId: 'first' });
+    await session.addItems(users(1, 3));
+    expect(await session.replaceHistory(users(2), { operationId: 'first' })).toBe(first);
+    expect(await session.getItems()).toEqual(users(3));
+  });
+
   it('on the whole history are remembered up to 256 [SESS-034]', async () => {
     const session = open();
     await session.addItems(users(1));
@@ -579,6 +604,25 @@ describe('lives', () => {
     expect(await session.getItems()).toEqual(users(1, 9));
     expect(await documents.messages.countDocuments()).toBe(1);
   });
+
+  it.each([{ ttlMs: 1_000_000 }, {}])(
+    'that are over leave nothing for a replacement to see, to keep or to be refused by: %o',
+    async (more) => {
+      await using store = new MongoDBSessionStore({ client, database, ttlMs: 1_000_000 });
+      await store.setMetadata('s', { a: 1 });
+      await open('s', { ttlMs: 1_000_000 }).addItems(users(2));
+      await client.db(database).collection('agent_sessions').dropIndex('expires_at_1');
+      await expire();
+      const session = open('s', { createIndexes: false, ...more });
+      const transaction = { type: 'replace_suffix', expectedSuffix: users(1, 2), replacement: users(1, 5) } as const;
+      expect(await codeOf(session.applyHistoryTransaction({ operationId: 'op', transaction }))).toBe(
+        'session_suffix_mismatch',
+      );
+      await session.replaceHistory(users(1, 6));
+      expect(await session.getItems()).toEqual(users(1, 6));
+      expect((await store.get('s'))?.metadata).toBeUndefined();
+    },
+  );
 
   it('hold for appends by version, replacements and clears too', async () => {
     const session = open('s', { ttlMs: 1_000_000 });

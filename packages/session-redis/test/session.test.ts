@@ -305,6 +305,22 @@ describe.each(ways)('operations, by %s', (_name, options) => {
     expect(await open().getItems()).toEqual([user('1'), { n: 1 }]);
   });
 
+  it('that replace the end compare all of it: somebody may have changed an item before the newest [SESS-225]', async () => {
+    const { session, open, messages } = make(options);
+    await session.addItems(users('1', '2'));
+    const operation = {
+      operationId: 'op',
+      transaction: { type: 'replace_suffix', expectedSuffix: users('1', '2'), replacement: users('3') },
+    } as const;
+    await beforeNext(
+      options.scripting === 'multi' ? 'watch' : 'evalsha',
+      () => redis.lset(messages, 0, '{"n":1}'),
+      () =>
+        expect(session.applyHistoryTransaction(operation)).rejects.toMatchObject({ code: 'session_suffix_mismatch' }),
+    );
+    expect(await open().getItems()).toEqual([{ n: 1 }, user('2')]);
+  });
+
   it('that pop look again when somebody appended after their look [SESS-010, 224]', async () => {
     const { session, messages } = make(options);
     await session.addItems(users('1'));

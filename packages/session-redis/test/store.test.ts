@@ -226,6 +226,20 @@ describe('a store', () => {
       expect.stringMatching(/^appendonly is no and save is off/),
     ]);
     expect(await adviceOf(careful.url)).toEqual([]);
+    const operator = new Redis(lax.url);
+    // Also a policy that takes keys with a time to live alone: sessions may have one.
+    await operator.config('SET', 'maxmemory-policy', 'volatile-ttl');
+    await operator.config('SET', 'save', '60 1000');
+    expect(await adviceOf(lax.url)).toEqual([
+      expect.stringMatching(/^maxmemory-policy is volatile-ttl \(maxmemory 104857600\)/),
+      expect.stringMatching(/^appendonly is no \(save 60 1000\)/),
+    ]);
+    await operator.config('SET', 'maxmemory-policy', 'noeviction');
+    await operator.config('SET', 'appendonly', 'yes');
+    expect(await adviceOf(lax.url)).toEqual([expect.stringMatching(/^appendfsync is everysec/)]);
+    await operator.acl('SETUSER', 'default', '-config');
+    expect(await adviceOf(lax.url)).toEqual([expect.stringMatching(/^The settings cannot be read \(CONFIG GET\)/)]);
+    await operator.quit();
     await Promise.all([lax.stop(), careful.stop()]);
   });
 });

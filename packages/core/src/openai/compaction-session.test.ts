@@ -232,6 +232,25 @@ describe('OpenAICompactionSession', () => {
     },
   );
 
+  it.each([
+    ['with versions', () => new MemorySession()],
+    ['of four functions', () => new FourFunctions()],
+  ])(
+    'leaves a session %s alone whose history was changed before its end meanwhile, however long it is then, with one warning [SESS-316]',
+    async (_, make) => {
+      const { session, compacting, gives } = await wrapped<Session>(make());
+      await session.addItems(talk(10));
+      const theirs = [...talk(9), said('another'), user('meanwhile')];
+      gives([summary], async () => {
+        await session.clearSession();
+        await session.addItems(theirs);
+      });
+      const logs = await logged(() => compacting.runCompaction());
+      expect(await session.getItems()).toEqual(theirs);
+      expect(logs.filter(({ level }) => level === 'warn')).toHaveLength(1);
+    },
+  );
+
   it.each(['addItems', 'clearSession'])(
     'puts a plain history back when %s fails [SESS-315, SESS#62, IL-025]',
     async (name) => {
@@ -246,13 +265,40 @@ describe('OpenAICompactionSession', () => {
     },
   );
 
-  it('compacts by hand what is stored, not only what the session reads by itself [SESS-318, IL-027]', async () => {
-    const session = new MemorySession('s', { sessionSettings: { limit: 4 } });
-    const { compacting, asked } = await wrapped(session);
-    await session.addItems(talk(10));
-    await compacting.runCompaction();
-    expect(asked()[0]?.['input']).toHaveLength(11);
-  });
+  it.each([0, 1])(
+    'puts back what was appended meanwhile, too, and nothing twice, when %i items were stored before the add failed [SESS-315, SESS#62]',
+    async (stored) => {
+      const { session, compacting, gives } = await wrapped(new FourFunctions());
+      await session.addItems(talk(10));
+      const addItems = session.addItems.bind(session);
+      session.addItems = async (items) => {
+        if (session.failing.length > 0) await session.memory.addItems(items.slice(0, stored));
+        await addItems(items);
+      };
+      gives([summary], async () => {
+        await session.addItems([user('meanwhile')]);
+        session.failing = ['addItems'];
+      });
+      await expect(compacting.runCompaction()).rejects.toThrow('addItems failed');
+      expect(await session.getItems()).toEqual([...talk(10), user('meanwhile')]);
+    },
+  );
+
+  it.each([
+    ['with versions', (memory: MemorySession) => memory],
+    ['of four functions', (memory: MemorySession) => Object.assign(new FourFunctions(), { memory })],
+  ])(
+    'compacts by hand what a session %s stored, not only what it reads by itself [SESS-318, IL-027]',
+    async (_, make) => {
+      const memory = new MemorySession('s', { sessionSettings: { limit: 4 } });
+      const { compacting, asked, gives } = await wrapped<Session>(make(memory));
+      await memory.addItems(talk(10));
+      gives([summary]);
+      await compacting.runCompaction();
+      expect(asked()[0]?.['input']).toHaveLength(11);
+      expect(await memory.getItems(100)).toEqual([summary]);
+    },
+  );
 
   it('lets the second of two calls wait [SESS-319]', async () => {
     const { session, compacting, asked } = await wrapped(new MemorySession());
@@ -487,6 +533,35 @@ bothForms((runForm, form) => {
       expect(await other.session.getItems()).toHaveLength(13);
     });
 
+    it('asks nothing where the model saw the items in another order [SESS-320, SESS-323, SESS#94]', async () => {
+      const session = new FourFunctions();
+      const { compacting, asked } = await wrapped(session, { mode: 'input', shouldCompact: () => true });
+      await session.addItems(talk(3, 'old'));
+      const logs = await logged(() =>
+        runForm(agentWith(new ScriptedModel(['done'])), 'x', {
+          session: compacting,
+          sessionInputCallback: (history, newItems) => [...history.toReversed(), ...newItems],
+        }),
+      );
+      expect(asked()).toHaveLength(0);
+      expect(logs.filter(({ level }) => level === 'warn')).toHaveLength(1);
+      const stored = await session.getItems();
+      expect(stored.slice(0, 4)).toEqual(talk(3, 'old'));
+      expect(kindsOf(stored.slice(4))).toBe('u m');
+    });
+
+    it('keeps what others put in place of what it compacts meanwhile, with one warning [SESS-316, SESS-323]', async () => {
+      const { session, compacting, gives } = await wrapped(new MemorySession(), { shouldCompact: () => true });
+      const theirs = [user('x'), said('another'), user('meanwhile')];
+      gives([summary], async () => {
+        await session.clearSession();
+        await session.addItems(theirs);
+      });
+      const logs = await logged(() => runForm(agentWith(new ScriptedModel(['done'])), 'x', { session: compacting }));
+      expect(await session.getItems()).toEqual(theirs);
+      expect(logs.filter(({ level }) => level === 'warn')).toHaveLength(1);
+    });
+
     it('asks nothing where calls are open in what it would compact [SESS-324, SESS#95]', async () => {
       const { session, compacting, asked } = await wrapped(new MemorySession());
       await session.addItems([
@@ -513,6 +588,40 @@ bothForms((runForm, form) => {
       await runForm(agentWith(model), 'y', { session: compacting });
       expect(asked()).toHaveLength(1);
     });
+
+    it.each([
+      ['an append', (session: Session) => session.addItems([user('from elsewhere')])],
+      ['a pop', (session: Session) => session.popItem()],
+      ['a clear', (session: Session) => session.clearSession()],
+    ])(
+      'asks nothing after %s of somebody else, from the moment on when the run read the history [SESS-124]',
+      async (_, change) => {
+        for (const isEarly of [true, false]) {
+          const { session, compacting, asked } = await wrapped(new MemorySession(), {
+            mode: 'input',
+            shouldCompact: () => true,
+          });
+          await session.addItems(talk(3, 'old'));
+          const model = new ScriptedModel([
+            async () => {
+              if (!isEarly) await change(compacting);
+              return 'done';
+            },
+          ]);
+          const logs = await logged(() =>
+            runForm(agentWith(model), 'x', {
+              session: compacting,
+              sessionInputCallback: async (history, newItems) => {
+                if (isEarly) await change(compacting);
+                return [...history, ...newItems];
+              },
+            }),
+          );
+          expect(asked()).toHaveLength(0);
+          expect(logs.filter(({ level }) => level === 'warn')).toHaveLength(1);
+        }
+      },
+    );
 
     it('keeps the write acknowledged when compaction fails; a resume compacts again and stores nothing twice [STATE-329, STATE#109, RUN-1608, SESS-107]', async () => {
       let failing = true;

@@ -43,7 +43,10 @@ class TenantSession implements ContextAwareSession<{ tenant: string }> {
 
 bothForms((runForm, form) => {
   describe(`what a session has after a run (${form})`, () => {
-    it('is the input alone when a parallel input guardrail trips after the model answered [SESS#17]', async () => {
+    it.each([
+      ['in the moment in which the model answers', 0],
+      ['long after the model answered', 10],
+    ])('is the input alone when a parallel input guardrail trips %s [SESS#17]', async (_, ticks) => {
       const session = new PlainSession();
       let answered = (): void => undefined;
       const first = new Promise<void>((resolve) => {
@@ -54,6 +57,7 @@ bothForms((runForm, form) => {
         runInParallel: true,
         execute: async () => {
           await first;
+          for (let tick = 0; tick < ticks; tick++) await new Promise<void>((resolve) => void setImmediate(resolve));
           return { tripwireTriggered: true };
         },
       };

@@ -1,3 +1,4 @@
+import { sha256Hex } from '../../../base/digest.ts';
 import { check, refuses, rejection, same } from '../case.ts';
 import { catalogue } from '../session/catalogue.ts';
 import { turns, user } from './scene.ts';
@@ -36,8 +37,12 @@ export const exports: readonly StoreCase[] = [
       const parsed = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
       same([parsed[0]?.['format'], parsed[0]?.['version']], ['agents-session', 1], 'format and version');
       same(parsed[0]?.['sessionId'], scene.id, 'session id');
+      const { createdAt } = (await store.get(scene.id)) ?? {};
+      same(parsed[0]?.['createdAt'], createdAt?.toISOString() ?? null, 'time of creation');
       same(parsed.slice(1, -1), mixed, 'items');
-      same(parsed.at(-1)?.['items'], mixed.length, 'count');
+      // With their line breaks: another program has to find the same.
+      const sha256 = sha256Hex(lines.slice(1, -1).join(''));
+      same(parsed.at(-1), { end: true, items: mixed.length, sha256 }, 'last line');
       same(await store.import(`${scene.id}-copy`, from(lines)), mixed.length, 'count of what was imported');
       same(await store.session(`${scene.id}-copy`).getItems(), mixed, 'items of the import');
       const again = await linesOf(store, `${scene.id}-copy`);
