@@ -229,6 +229,14 @@ describe('a replacement', () => {
     expect(await documents.messages.countDocuments()).toBe(0);
   });
 
+  it('that fails leaves nothing of what it had prepared [SESS-006, 247]', async () => {
+    await other().addItems(users(2));
+    const failing = interrupted('updateOne', 'agent_sessions', () => Promise.reject(new Error('not allowed')));
+    await expect(failing.replaceHistory(users(3, 5))).rejects.toThrow('not allowed');
+    expect(await contents(other())).toEqual(['1', '2']);
+    expect(await documents.messages.countDocuments()).toBe(1);
+  });
+
   it('is not shown by a series of clears [SESS-247]', async () => {
     await other().addItems(users(2));
     let seen: unknown[] = [];

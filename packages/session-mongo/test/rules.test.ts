@@ -443,6 +443,17 @@ describe('operations', () => {
     expect(await other.getItems()).toEqual(users(2));
   });
 
+  it('on the whole history, and metadata, are forgotten with the session too [SESS-011, 034]', async () => {
+    await using store = new MongoDBSessionStore({ client, database });
+    const session = open();
+    await session.replaceHistory(users(1), { operationId: 'op' });
+    await store.setMetadata('s', { a: 1 });
+    await session.clearSession();
+    expect((await store.get('s'))?.metadata).toBeUndefined();
+    await session.replaceHistory(users(2), { operationId: 'op' });
+    expect(await session.getItems()).toEqual(users(2));
+  });
+
   it('that make a session are remembered with it [SESS-034]', async () => {
     const session = open();
     const first = await session.replaceHistory(users(2), { operationId: 'first' });
