@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 
+import { SessionClosedError } from '@agents/core/session';
 import { Command, Redis } from 'ioredis';
 import type { Cluster, RedisOptions } from 'ioredis';
 
@@ -72,6 +73,7 @@ class OwnConnection implements Connection {
   readonly #url: string;
   readonly #options: RedisOptions;
   #client: Redis | undefined;
+  #closed = false;
   /** Why the last connection failed; the driver's rejections say only that it did. */
   #problem: unknown;
 
@@ -80,7 +82,9 @@ class OwnConnection implements Connection {
     this.#options = options;
   }
 
+  /** @throws SessionClosedError after `close`: sessions of a store end with it, and do not connect anew on their own */
   async use<R>(work: (client: Redis) => Promise<R>): Promise<R> {
+    if (this.#closed) throw new SessionClosedError('The store of this session was closed, and its connection with it.');
     return await heldAlive(async () => {
       const client = this.#open();
       return await discreet(async () => {
@@ -94,6 +98,7 @@ class OwnConnection implements Connection {
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     const client = this.#client;
     if (client !== undefined) await heldAlive(() => disconnect(client));
   }

@@ -3,7 +3,7 @@ import type { SessionInfo, SessionPage, SessionPageResult } from '@agents/core/s
 
 import type { Connection } from './connection.ts';
 import { infoOf } from './info.ts';
-import { keysOf } from './keys.ts';
+import { INDEX_ID, keysOf } from './keys.ts';
 import type { Config } from './options.ts';
 import { forgetScript, indexScript } from './scripts.ts';
 
@@ -22,7 +22,7 @@ export class StoreIndex {
   constructor(connection: Connection, config: Config) {
     this.#connection = connection;
     this.#config = config;
-    this.#key = `${config.keys.prefix}:__index`;
+    this.#key = `${config.keys.prefix}:${INDEX_ID}`;
   }
 
   /** After a write is stored; that an entry is missing is no reason to fail it. `new`: only when there is none. */

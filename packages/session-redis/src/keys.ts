@@ -20,6 +20,9 @@ export interface SessionKeys {
   readonly counter: string;
 }
 
+/** Stands where the id of a session does in the key of a store's index. */
+export const INDEX_ID = '__index';
+
 /** An id that ended so would name another session's key. */
 const RESERVED = [':messages', ':counter', ':ops'];
 
@@ -28,6 +31,7 @@ export function keysOf(sessionId: string, naming: KeyNaming): SessionKeys {
   const ending = RESERVED.find((one) => sessionId.endsWith(one));
   if (ending !== undefined) throw invalid(`must not end in '${ending}': that is a key of another session`);
   const tagged = isTagged(naming);
+  if (!tagged && sessionId === INDEX_ID) throw invalid(`must not be '${INDEX_ID}': that is the key of a store's index`);
   if (tagged && sessionId.startsWith('}'))
     throw invalid("must not begin with '}' where keys have hash tags: the tag would be empty");
   const session = `${naming.prefix}:${tagged ? `{${sessionId}}` : sessionId}`;

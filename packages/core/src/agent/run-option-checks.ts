@@ -6,19 +6,12 @@ import type { Check } from '../base/options.ts';
 import { checkGuardrails } from './guardrail.ts';
 import { checkRunHooks } from './hooks.ts';
 import { checkModelSettings } from './model-settings.ts';
+import { sessionShape } from './session-shape.ts';
 
 // What options of runs must be. Down here because agent tools take them too.
 
 const { abortSignal, any, boolean, nonEmptyString, object, string } = kinds;
 const callback = kinds.function;
-
-/** Any object with the four methods is a session; a method that is missing is better told of now than in the middle of a run. */
-const sessionShape: Check = (value) => {
-  const missing = ['getItems', 'addItems', 'popItem', 'clearSession'].find(
-    (method) => typeof (value as Record<string, unknown> | null | undefined)?.[method] !== 'function',
-  );
-  return missing && `a session (an object with getItems, addItems, popItem and clearSession; ${missing} is missing)`;
-};
 
 /** The text is made where nothing of the blocked value may be reached: nobody can be waited for there. */
 const blockedMessage: Check = (value) => {

@@ -1,4 +1,5 @@
 import type { OpenAI } from 'openai';
+import { checkSession } from '../agent/session-shape.ts';
 import type { MaybePromise } from '../agent/tool.ts';
 import { UserError } from '../base/errors.ts';
 import { getLogger } from '../base/logger.ts';
@@ -103,6 +104,7 @@ export class OpenAICompactionSession implements CompactionAwareSession {
         'OpenAICompactionSession cannot wrap an OpenAIConversationsSession: the service keeps that history itself. Wrap another session.',
       );
     checkCompactionModel(model);
+    checkSession(session, 'The session of OpenAICompactionSession');
     this.session = session;
     this.#client = once(() => client ?? defaultClient() ?? makeClient({ apiKey: defaultApiKey() }));
     this.#model = model;

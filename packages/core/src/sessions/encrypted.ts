@@ -1,3 +1,4 @@
+import { checkSession } from '../agent/session-shape.ts';
 import { randomHex } from '../base/ids.ts';
 import { pythonJson } from '../base/json-encode.ts';
 import { getLogger } from '../base/logger.ts';
@@ -28,7 +29,7 @@ type Method = (...args: readonly unknown[]) => Promise<unknown>;
  *
  * By default items are forgotten 10 minutes after they were written: `ttlMs: null` keeps them.
  *
- * @throws UserError for wrong options
+ * @throws UserError for wrong options, and for what is no session
  * @example
  * const session = new EncryptedSession(new SQLiteSession('user-42', 'chat.db'), { encryptionKey: key, ttlMs: null });
  */
@@ -40,6 +41,7 @@ export class EncryptedSession<T extends object = AgentInputItem> implements Sess
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(session: Session<object>, options: EncryptionOptions) {
+    checkSession(session, 'The session of EncryptedSession');
     this.session = session;
     this.#envelopes = new Envelopes(options);
     this.#options = options;

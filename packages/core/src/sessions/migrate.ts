@@ -1,3 +1,4 @@
+import { checkSession } from '../agent/session-shape.ts';
 import { UserError } from '../base/errors.ts';
 import { randomHex } from '../base/ids.ts';
 import type { AgentInputItem } from '../items/items.ts';
@@ -14,10 +15,12 @@ const BATCH = 500;
  * what is copied stands there as if the conversation had begun there. If a batch fails, those before it stay: clear `to` and
  * try again.
  *
- * @throws UserError when both are one session; SessionError when `to` holds items
+ * @throws UserError when both are one session, or one is none; SessionError when `to` holds items
  * @example await migrateSession(new SQLiteSession('user-42', 'chat.db'), new RedisSession('user-42', { client }));
  */
 export async function migrateSession(from: Session<object>, to: Session): Promise<number> {
+  checkSession(from, 'The first argument of migrateSession()');
+  checkSession(to, 'The second argument of migrateSession()');
   if ((from as unknown) === to) throw new UserError('migrateSession() needs two sessions.');
   if ((await to.getItems(1)).length > 0)
     throw new SessionError(

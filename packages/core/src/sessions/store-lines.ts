@@ -66,8 +66,9 @@ export async function* importItems(sessionId: string, lines: AsyncIterable<strin
   let held: string | undefined;
   let from: unknown;
   for await (const given of lines) {
-    const line = given.replace(/\r?\n$/, '');
     number++;
+    if (typeof (given as unknown) !== 'string') throw refuse(`has a line ${number} that is no string`, sessionId);
+    const line = given.replace(/\r?\n$/, '');
     if (number === 1) {
       from = readHeader(line, sessionId);
       continue;

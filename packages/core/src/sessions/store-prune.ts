@@ -31,8 +31,10 @@ export async function pruneSessions(
     { idleForMs: kinds.integer(0), olderThan: date, maxItems: kinds.integer(1), dryRun: kinds.boolean },
     where,
   );
-  const { maxItems, dryRun = false } = options;
-  const idleSince = idleLimit(options);
+  // Without options it is told below what is missing.
+  const given = (options as PruneOptions | undefined) ?? {};
+  const { maxItems, dryRun = false } = given;
+  const idleSince = idleLimit(given);
   if (idleSince === undefined && maxItems === undefined)
     throw new UserError(`${where} needs 'idleForMs', 'olderThan' or 'maxItems': without one nothing is to be pruned.`);
   const gone = { sessions: 0, items: 0 };

@@ -3,6 +3,7 @@ import { UserError } from '../base/errors.ts';
 import { canonicalJson } from '../base/json-encode.ts';
 import { checkOptions, kinds } from '../base/options.ts';
 import type { Check } from '../base/options.ts';
+import { metadataOf } from './store-metadata.ts';
 import type { SessionPage, SessionPageResult } from './store-backend.ts';
 import type { SessionInfo, SessionQuery } from './store.ts';
 
@@ -27,6 +28,8 @@ export function readQuery(query: SessionQuery | undefined, where: string): Sessi
     },
     where,
   );
+  // A value that no metadata can have is a mistake, and not every database could be asked for it.
+  if (query?.metadata !== undefined) metadataOf(query.metadata, `Option 'metadata' of ${where}`);
   const { cursor, limit = DEFAULT_LIMIT, order = 'updated', withCount = false, ...conditions } = query ?? {};
   const page = { ...conditions, order, limit, withCount };
   return cursor === undefined ? page : { ...page, after: readCursor(cursor, page, where) };
@@ -37,6 +40,8 @@ export async function listPage(
   page: SessionPage,
   list: (page: SessionPage) => SessionPageResult | Promise<SessionPageResult>,
 ): Promise<{ sessions: SessionInfo[]; cursor?: string }> {
+  // No id has a NUL, and not every database takes a text with one.
+  if (page.prefix?.includes('\0') === true) return { sessions: [] };
   const sessions: SessionInfo[] = [];
   let { after } = page;
   do {

@@ -1,10 +1,8 @@
 /// <reference lib="esnext.disposable" />
 import { UserError } from '../base/errors.ts';
-import { isPlainObject } from '../base/json.ts';
-import { encodeJson, JsonEncodeError } from '../base/json-encode.ts';
-import { checkOptions, kindOf, kinds } from '../base/options.ts';
+import { checkOptions, kinds } from '../base/options.ts';
 import { BoundedStore } from './bounded-store.ts';
-import { decodeItem, encodeItems } from './codec.ts';
+import { encodeItems } from './codec.ts';
 import type { ManagedSession, Session, SessionSettings } from './contract.ts';
 import { SessionClosedError, SessionVersionConflictError } from './errors.ts';
 import type { StoredRecord } from './history-backend.ts';
@@ -15,6 +13,7 @@ import { forkedTexts } from './store-fork.ts';
 import { exportLines, importItems } from './store-lines.ts';
 import { pruneSessions } from './store-prune.ts';
 import type { PruneOptions } from './store-prune.ts';
+import { metadataOf } from './store-metadata.ts';
 import { listPage, readQuery } from './store-query.ts';
 import type { SessionInfo, SessionQuery, SessionStore } from './store.ts';
 
@@ -208,16 +207,5 @@ export class StoredSessionStore<S extends Session = ManagedSession> implements S
 
   #checkOpen(): void {
     if (this.#closed) throw new SessionClosedError('The store of sessions was closed.');
-  }
-}
-
-/** A copy of plain JSON. @throws UserError that names the member, never its value */
-function metadataOf(patch: unknown, where: string): Record<string, unknown> {
-  if (!isPlainObject(patch)) throw new UserError(`${where} takes a plain object, not ${kindOf(patch)}.`);
-  try {
-    return decodeItem<Record<string, unknown>>(encodeJson(patch)) ?? {};
-  } catch (error) {
-    if (!(error instanceof JsonEncodeError)) throw error;
-    throw new UserError(`${where} takes JSON: member '${error.path}' ${error.problem}.`, { cause: error });
   }
 }
