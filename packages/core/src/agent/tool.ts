@@ -23,7 +23,6 @@ import { readResultSchema } from './tool-result.ts';
 export type { ToolCustomDataContext } from './custom-data.ts';
 export type { OutputSchema, OutputType } from './output.ts';
 export type { JsonSchema, SchemaWithJson } from './schema.ts';
-export type { InvokeArgs } from './invoke-function-tool.ts';
 
 export type MaybePromise<T> = T | Promise<T>;
 
