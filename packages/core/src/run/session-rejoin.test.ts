@@ -318,13 +318,33 @@ describe.each(ways)(
 );
 
 describe('taking items from the end', () => {
+  const digest = (item: AgentInputItem): string => JSON.stringify(item);
+
   it('puts back what somebody else had put there, and changes nothing then [SESS-111]', async () => {
     const session = new PlainSession('s', [user('1'), user('2'), user('else')]);
-    const digest = (item: AgentInputItem): string => JSON.stringify(item);
     expect(await popItems(session, [user('1'), user('2')], {} as never, digest)).toBe(false);
     expect(session.items).toEqual([user('1'), user('2'), user('else')]);
     await session.popItem();
     expect(await popItems(session, [user('1'), user('2')], {} as never, digest)).toBe(true);
     expect(session.items).toEqual([]);
+  });
+
+  it('puts back what it had taken before it met an item of others, in the order in which it stood [SESS-111]', async () => {
+    const before = [user('else'), user('2'), user('3')];
+    const session = new PlainSession('s', before);
+    expect(await popItems(session, [user('1'), user('2'), user('3')], {} as never, digest)).toBe(false);
+    expect(session.items).toEqual(before);
+  });
+
+  it('puts back what it had taken when a pop fails, and fails with the same error [SESS-111]', async () => {
+    const before = [user('1'), user('2'), user('3')];
+    const session = new PlainSession('s', before);
+    const { popItem } = session;
+    session.popItem = async () => {
+      if (session.items.length === 1) throw session.error;
+      return await popItem();
+    };
+    await expect(popItems(session, before, {} as never, digest)).rejects.toBe(session.error);
+    expect(session.items).toEqual(before);
   });
 });
