@@ -22,7 +22,7 @@ import { isCurrent, readState, readVersion, recordsOf } from './read.ts';
 import type { State } from './read.ts';
 import { beginAnew, newLife, reserve, unchanged } from './reserve.ts';
 
-/** Documents that are sent at once. */
+/** Documents that are named at once. */
 const CHUNK = 500;
 /** Changes of others that a replacement of the end gives way to. */
 const ATTEMPTS = 20;
@@ -118,7 +118,7 @@ async function publish(
     _seq: integer(last + 1),
   };
   try {
-    for (let at = 0; at < staged.length; at += CHUNK) await scope.messages.insertMany(staged.slice(at, at + CHUNK));
+    if (staged.length > 0) await scope.messages.insertMany(staged);
     const operation = key && { id: key.id, digest: key.digest, version };
     if (await commit(scope, () => exchange(scope, state, fields, operation))) {
       await ignoringErrors(retire(scope, state.generation, old));

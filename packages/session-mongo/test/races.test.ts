@@ -364,6 +364,8 @@ describe('a clear', () => {
     const session = interrupted('deleteMany', 'agent_messages', () => other().addItems(users(1, 3)));
     await session.clearSession();
     expect(await contents(other())).toEqual(['3']);
+    // The numbers go on.
+    expect(await documents.sessions.findOne()).toMatchObject({ _seq: 3 });
   });
 });
 

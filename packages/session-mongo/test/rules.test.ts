@@ -130,6 +130,44 @@ describe('documents', () => {
     expect(message).toMatchObject({ seq: Long.fromNumber(large), generation: Long.fromNumber(large) });
   });
 
+  it.each([{ promoteValues: false }, { useBigInt64: true }, { promoteLongs: false }, { raw: true }])(
+    'are changed by every call whatever kinds of numbers the client asks for: %o [SESS-242]',
+    async (given) => {
+      await using other = new MongoClient(mongoUrl(), given);
+      const session = new MongoDBSession<object>('s', { client: other, database, ttlMs: 1_000_000 });
+      await session.addItems(users(3));
+      expect(await session.popItem()).toEqual(user('3'));
+      const version = await session.replaceHistory(users(2, 5));
+      await session.appendIfVersion(version, users(1, 7));
+      await using store = new MongoDBSessionStore({ client: other, database, ttlMs: 1_000_000 });
+      await store.setMetadata('s', { a: 1 });
+      expect(await store.get('s')).toMatchObject({ itemCount: 3, metadata: { a: 1 }, expiresAt: expect.any(Date) });
+      expect(await session.getItems()).toEqual(users(3, 5));
+      expect(await store.delete('s')).toBe(true);
+      expect(await session.getItems()).toEqual([]);
+    },
+  );
+
+  it('of a history that was written anew go on with the numbers, as many as it has batches [SESS-247]', async () => {
+    const session = open();
+    const many = Array.from({ length: 1100 }, (_, seq) => ({
+      _id: `m${seq}`,
+      session_id: 's',
+      seq,
+      generation: 0,
+      message_data: [text(String(seq))],
+      ...(seq % 2 === 0 && { operation: { digest: '', version: '', at: new Date() } }),
+    }));
+    await documents.messages.insertMany(many);
+    await documents.sessions.insertOne({ session_id: 's', _seq: 1100 });
+    await session.replaceHistory(users(3));
+    expect(await session.getItems()).toEqual(users(3));
+    expect(await documents.sessions.findOne()).toMatchObject({ _seq: 1103 });
+    const left = await documents.messages.find({ generation: { $ne: -1 } }).toArray();
+    expect(left.map(({ seq }) => seq)).toEqual([1102]);
+    expect(await documents.messages.countDocuments({ generation: -1 })).toBe(550);
+  });
+
   it('of the old form are read and popped with the new ones [SESS#40, SESS-243, 245]', async () => {
     const session = open();
     const old = (seq: number, more: object) => ({ _id: new ObjectId(), session_id: 's', seq: new Int32(seq), ...more });
@@ -656,6 +694,15 @@ describe('lives', () => {
     await expire();
     await session.replaceHistory(users(1, 6));
     expect(await session.getItems()).toEqual(users(1, 6));
+  });
+
+  it('that are over and removed do not come back with a clear that makes the session [SESS-246, 253]', async () => {
+    const session = open('s', { ttlMs: 1_000_000 });
+    await session.clearSession();
+    await session.addItems(users(1));
+    await documents.sessions.deleteMany({});
+    await session.clearSession();
+    expect(await session.getItems()).toEqual([]);
   });
 
   it('are not made longer by a prune, which is no use of a session [SESS-253, 374]', async () => {
