@@ -46,7 +46,51 @@ describe.each<DriverName>(['node-postgres', 'postgres.js', 'mysql2', 'better-sql
     await expect(contractCase.run(noSkip)).resolves.toBeUndefined();
   });
 
-  it('check() tells of messages that no list shows, and of stamps of the future [SESS#90, SESS-271, 274]', async () => {
+  it('leaves no message behind without its session, whatever takes it away [SESS-274]', async () => {
+    await empty();
+    const store = new DrizzleSessionStore({ db: opened.db });
+    const filled = async (id: string): Promise<void> => await store.session(id).addItems([user('x'), user('y')]);
+    const takers: Record<string, () => Promise<unknown>> = {
+      clear: () => store.session('a').clearSession(),
+      delete: () => store.delete('a'),
+      prune: () => store.prune({ olderThan: new Date(Date.now() + 60_000) }),
+    };
+    for (const take of Object.values(takers)) {
+      await filled('a');
+      await take();
+      expect(await execute(opened, sql`select message_data from agent_messages`)).toEqual([]);
+      expect(await store.check()).toEqual([]);
+    }
+  });
+
+  it('pops and clears what lost its session row, and check() tells of it [SESS#90, SESS-274]', async () => {
+    const own = await open(driver);
+    try {
+      await makeTables(own);
+      // Tables that others made may be without it.
+      const parted = {
+        pg: sql`alter table agent_messages drop constraint agent_messages_session_id_fkey`,
+        mysql: sql`alter table agent_messages drop foreign key agent_messages_session_id_fkey`,
+        sqlite: sql`pragma foreign_keys = off`,
+      };
+      await execute(own, parted[own.dialect]);
+      const store = new DrizzleSessionStore({ db: own.db });
+      for (const id of ['a', 'b']) await store.session(id).addItems([user('x'), user('y'), user('z')]);
+      await execute(own, sql`delete from agent_sessions where session_id = 'a'`);
+      expect(await store.check()).toEqual([
+        expect.stringMatching(/^1 session has rows in 'agent_messages' and none in 'agent_sessions'/),
+      ]);
+      expect(await store.session('a').popItem()).toEqual(user('z'));
+      await store.session('a').clearSession();
+      expect(await store.session('a').getItems()).toEqual([]);
+      expect(await store.check()).toEqual([]);
+      expect(await store.session('b').getItems()).toHaveLength(3);
+    } finally {
+      await own.close();
+    }
+  });
+
+  it('check() tells of stamps of the future [SESS-271]', async () => {
     await empty();
     const store = new DrizzleSessionStore({ db: opened.db });
     await store.session('a').addItems([user('x')]);

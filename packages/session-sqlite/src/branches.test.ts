@@ -104,6 +104,12 @@ describe('a branch', () => {
       { s: 9, u: 2, b: 2 },
       { s: 10, u: 3, b: 3 },
     ]);
+    // Behind those of all branches.
+    expect(
+      sql(path, `SELECT sequence_number AS s FROM message_structure WHERE branch_id = 'main' ORDER BY id`).map(
+        ({ s }) => s,
+      ),
+    ).toEqual([1, 2, 3, 4, 5, 6, 11, 12]);
     await using again = open(path).branch('b');
     expect(await again.getItems()).toEqual(await branch.getItems());
   });
