@@ -344,6 +344,46 @@ describe('SQLite by better-sqlite3', () => {
   });
 });
 
+describe.each<DriverName>(['node-postgres', 'mysql2'])('locks, %s', (driver) => {
+  const opened = opening(driver);
+
+  it('a pop that meets a deadlock with somebody else is made again [SESS-263, 266]', async () => {
+    const other = await open(driver, opened().url);
+    const session = new DrizzleSession<object>('deadlock', { db: opened().db });
+    await session.addItems(users(3));
+    await new DrizzleSession<object>('beside', { db: opened().db }).addItems(users(50));
+    let popped: Promise<object | undefined> | undefined;
+    type Runs = (run: (tx: Pick<Opened['db'], never>) => Promise<void>) => Promise<void>;
+    const transaction = (other.db as unknown as { transaction: Runs }).transaction.bind(other.db);
+    await transaction(async (tx) => {
+      const on = { db: tx as Opened['db'], dialect: other.dialect };
+      // The one that changed less is the one that MySQL undoes.
+      await execute(
+        on,
+        sql`update agent_messages set message_data = concat(message_data, ' ') where session_id = 'beside'`,
+      );
+      await execute(on, sql`select id from agent_messages where session_id = 'deadlock' for update`);
+      popped = session.popItem();
+      await waitingFor(opened(), 'agent_messages');
+      await execute(on, sql`select 1 from agent_sessions where session_id = 'deadlock' for update`);
+    });
+    expect(await popped).toEqual(user('3'));
+    expect(await session.getItems()).toEqual(users(2));
+    await other.close();
+  });
+});
+
+/** Somebody waits for a lock with a statement on this table. */
+async function waitingFor(opened: Opened, table: string): Promise<void> {
+  const pattern = `%${table}%`;
+  const waiting =
+    opened.dialect === 'pg'
+      ? sql`select count(*) as n from pg_stat_activity where wait_event_type = 'Lock' and query like ${pattern} and datname = current_database()`
+      : sql`select count(*) as n from information_schema.innodb_trx where trx_state = 'LOCK WAIT' and trx_query like ${pattern}`;
+  while (Number((await execute(opened, waiting))[0]?.['n']) === 0)
+    await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
 describe.each<DriverName>(['node-postgres', 'mysql2', 'better-sqlite3'])('processes, %s', (driver) => {
   const opened = opening(driver);
 

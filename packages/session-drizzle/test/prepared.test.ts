@@ -6,7 +6,7 @@ import { sql } from 'drizzle-orm/sql/sql';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { DrizzleSession } from '../src/index.ts';
-import { createTables } from '../src/sqlite.ts';
+import { createAgentTables, createTables } from '../src/sqlite.ts';
 import { open } from './support/databases.ts';
 import { execute } from './support/fixture.ts';
 import { makeTables } from './support/tables.ts';
@@ -37,6 +37,38 @@ describe('better-sqlite3', () => {
     await use(session);
     expect(prepared).toEqual([]);
     expect(await session.getItems()).toEqual([user('first'), user('second')]);
+  });
+
+  it('keeps no more than a hundred, however many tables there are [SESS-018, 265]', async () => {
+    const client = new Database(':memory:');
+    const db = drizzle({ client });
+    let prepared = 0;
+    const prepare = client.prepare.bind(client);
+    const names = Array.from({ length: 40 }, (_, index) => `t${index}`);
+    const sessions = [];
+    for (const name of names) {
+      const tables = createAgentTables({
+        names: {
+          agentSessions: name,
+          agentMessages: `${name}m`,
+          agentSessionOperations: `${name}o`,
+          agentSessionMetadata: `${name}d`,
+        },
+      });
+      await createTables(db, tables);
+      sessions.push(new DrizzleSession<object>('s', { db, tables }));
+    }
+    client.prepare = (text: string) => {
+      prepared++;
+      return prepare(text);
+    };
+    for (const session of sessions) await use(session);
+    expect(prepared).toBeGreaterThan(100);
+    prepared = 0;
+    // Those of the first tables were let go.
+    await use(sessions[0] ?? expect.unreachable());
+    expect(prepared).toBeGreaterThan(0);
+    client.close();
   });
 
   it('shows every statement to the log that drizzle keeps [SESS-265]', async () => {

@@ -143,6 +143,32 @@ describe.each<DriverName>(['node-postgres', 'mysql2', 'better-sqlite3'])('on %s'
     const [still, after] = await moments();
     expect(still).toBe(created);
     expect(String(after) > String(before)).toBe(true);
+    // A clock that went back takes nothing back.
+    const future = {
+      pg: sql`CURRENT_TIMESTAMP + interval '1 hour'`,
+      mysql: sql`now(6) + interval 1 hour`,
+      sqlite: sql`datetime('now', '+1 hour')`,
+    };
+    await execute(
+      opened,
+      sql`update agent_sessions set updated_at = ${future[opened.dialect]} where session_id = ${one.sessionId}`,
+    );
+    const [, ahead] = await moments();
+    await one.addItems(users(1));
+    expect(await moments()).toEqual([created, ahead]);
+  });
+
+  it('leaves nothing of a session that is cleared while others append: all of a batch, or none and no row [SESS-006, 013]', async () => {
+    for (let round = 0; round < 10; round++) {
+      const id = `s${++ids}`;
+      await session(id).addItems(users(3));
+      const operation = { operationId: 'op', transaction: { type: 'append_items', items: users(2) } } as const;
+      await Promise.all([session(id).clearSession(), session(id).applyHistoryTransaction?.(operation)]);
+      const items = await session(id).getItems();
+      expect([[], users(2)]).toContainEqual(items);
+      for (const table of ['agent_sessions', 'agent_session_operations'])
+        expect(await count(table, id)).toBe(items.length === 0 ? 0 : 1);
+    }
   });
 
   it('makes no session by reading, popping, clearing or appending nothing [SESS-007, 013]', async () => {
@@ -199,6 +225,25 @@ describe.each<DriverName>(['node-postgres', 'mysql2', 'better-sqlite3'])('on %s'
     expect(await one.appendIfVersion(first, users(2), { operationId: 'a' })).toBe(second);
     expect(await one.replaceHistory(users(3), { ifVersion: second, operationId: 'b' })).toBe(third);
     expect(await one.getItems()).toEqual(users(3));
+  });
+
+  it('reads and pops the newest by stamp where the last id is older, as rows of Python may be [SESS-003, 010, 261]', async () => {
+    const past = {
+      pg: sql`CURRENT_TIMESTAMP - interval '1 hour'`,
+      mysql: sql`now(6) - interval 1 hour`,
+      sqlite: sql`datetime('now', '-1 hour')`,
+    };
+    const one = session();
+    await one.addItems(users(3));
+    await addRow(one.sessionId, JSON.stringify(user('0')), past[opened.dialect]);
+    expect(await one.getItems(2)).toEqual(users(2, 2));
+    expect((await one.readHistory(1)).version).toBe((await one.readHistory()).version);
+    expect(await one.popItem()).toEqual(user('3'));
+    await one.applyHistoryTransaction?.({
+      operationId: 'op',
+      transaction: { type: 'replace_suffix', expectedSuffix: users(1, 2), replacement: [] },
+    });
+    expect(await one.getItems()).toEqual(users(2, 0));
   });
 
   it('notices rows that came in before the newest, as those of Python may [SESS-037]', async () => {
@@ -364,6 +409,8 @@ describe.each<DriverName>(['node-postgres', 'mysql2', 'better-sqlite3'])('on %s'
       await one.addItems(users(2));
       const two = new DrizzleSession<object>('s', { db: bare.db });
       await two.replaceHistory(users(3), { ifVersion: (await two.readHistory()).version });
+      // Each session finds out by itself, whoever was told.
+      expect(two.applyHistoryTransaction).toBeUndefined();
       expect(await one.popItem()).toEqual(user('3'));
       const error: unknown = await one
         .appendIfVersion((await one.readHistory()).version, users(1), { operationId: 'op' })
@@ -463,8 +510,12 @@ describe.each<DriverName>(['node-postgres', 'mysql2', 'better-sqlite3'])('on %s'
       await execute(opened, sql`alter table agent_messages drop foreign key agent_messages_session_id_fkey`);
     await execute(opened, sql`delete from agent_sessions where session_id = ${one.sessionId}`);
     expect(await one.getItems()).toEqual(users(3));
-    expect(await one.popItem()).toEqual(user('3'));
-    await one.addItems(users(1, 3));
+    const popped = await Promise.all([one.popItem(), session(one.sessionId).popItem()]);
+    const taken = popped.filter((item) => item !== undefined);
+    expect(new Set(taken.map(({ content }) => content)).size).toBe(taken.length);
+    const left = await one.getItems();
+    expect(left).toEqual(users(3 - taken.length));
+    await one.addItems(users(3 - left.length, left.length + 1));
     expect(await count('agent_sessions', one.sessionId)).toBe(1);
     await execute(opened, sql`delete from agent_sessions where session_id = ${one.sessionId}`);
     expect(await one.getItems()).toEqual(users(3));
