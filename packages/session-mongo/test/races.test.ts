@@ -1,8 +1,8 @@
 import { SessionVersionConflictError } from '@agents/core/session';
-import { MongoClient } from 'mongodb';
+import { MongoClient, MongoNetworkError } from 'mongodb';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
-import { MongoDBSession } from '../src/index.ts';
+import { MongoDBSession, MongoDBSessionStore } from '../src/index.ts';
 import { freshName, hooked, mongoUrl, raw } from './mongo.ts';
 import type { Raw } from './mongo.ts';
 
@@ -237,6 +237,24 @@ describe('a replacement', () => {
     expect(await documents.messages.countDocuments()).toBe(1);
   });
 
+  it('stays whole when nobody hears that it was made, and so does an import [SESS-006, 247, 253]', async () => {
+    await other().addItems(users(2));
+    const deaf = hooked(client, async (name, on, args) => {
+      if (on !== 'agent_sessions' || (name !== 'updateOne' && name !== 'insertOne')) return;
+      const call = documents.sessions[name] as (...given: unknown[]) => Promise<unknown>;
+      await call.apply(documents.sessions, [...args]);
+      throw new MongoNetworkError('the connection closed');
+    });
+    const replaced = new MongoDBSession<object>('s', { client: deaf, database }).replaceHistory(users(3, 5));
+    await expect(replaced).rejects.toMatchObject({ code: 'session_outcome_unknown' });
+    expect(await contents(other())).toEqual(['5', '6', '7']);
+    const store = new MongoDBSessionStore({ client, database });
+    const exported = store.export('s');
+    const imported = new MongoDBSessionStore({ client: deaf, database }).import('copy', exported);
+    await expect(imported).rejects.toMatchObject({ code: 'session_outcome_unknown' });
+    expect(await store.session('copy').getItems()).toEqual(users(3, 5));
+  });
+
   it('is not shown by a series of clears [SESS-247]', async () => {
     await other().addItems(users(2));
     let seen: unknown[] = [];
@@ -396,6 +414,18 @@ describe('a pop', () => {
     await documents.messages.insertOne({ _id: 'late', session_id: 's', seq: 1, generation: 0, message_data: ['{}'] });
     expect(await session.popItem()).toBeUndefined();
     expect(await documents.messages.countDocuments()).toBe(0);
+  });
+
+  it('removes no batch that was put behind a new history meanwhile [SESS-245, 247]', async () => {
+    await other().addItems(users(1));
+    const texts = ['8', '9'].map((content) => JSON.stringify(user(content)));
+    const late = { _id: 'late', session_id: 's', seq: 2, generation: 0, message_data: texts };
+    await documents.messages.insertOne(late);
+    const session = interrupted('updateOne', 'agent_sessions', async () => {
+      await documents.messages.updateOne({ _id: 'late' }, { $set: { generation: 5, seq: 4 } });
+      await documents.sessions.updateOne({}, { $set: { _generation: 5, _seq: 5 } });
+    });
+    expect(await session.popItem()).toMatchObject({ content: expect.stringMatching(/^[89]$/) });
   });
 
   it('finds the history that came into its place before [SESS-245]', async () => {

@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { readOptions } from '../src/arguments.ts';
 import { MongoDBHistory } from '../src/history.ts';
 import { MongoDBSession, MongoDBSessionStore } from '../src/index.ts';
-import { operationKey } from '../src/layout.ts';
+import { collectionsOf, operationKey } from '../src/layout.ts';
 import { freshName, hooked, mongoUrl, raw } from './mongo.ts';
 import type { Raw } from './mongo.ts';
 
@@ -696,6 +696,16 @@ describe('lives', () => {
     expect(await session.getItems()).toEqual(users(1, 6));
   });
 
+  it('that are over and removed have versions of their own [SESS-037, 253]', async () => {
+    const session = open('s', { ttlMs: 1_000_000 });
+    await session.addItems(users(1));
+    const { version } = await session.readHistory();
+    await documents.sessions.deleteMany({});
+    await session.addItems(users(1, 2));
+    expect(await codeOf(session.appendIfVersion(version, users(1, 3)))).toBe('session_version_conflict');
+    expect(await session.getItems()).toEqual(users(1, 2));
+  });
+
   it('that are over and removed do not come back with a clear that makes the session [SESS-246, 253]', async () => {
     const session = open('s', { ttlMs: 1_000_000 });
     await session.clearSession();
@@ -755,6 +765,10 @@ describe('a client', () => {
     await session.clearSession();
     const preferences = asked.map((command) => (command['$readPreference'] as { mode?: string } | undefined)?.mode);
     expect(preferences).not.toContain('secondaryPreferred');
+    // What a lone server is not told.
+    const collections = collectionsOf(other, { database, sessions: 'a', messages: 'b' });
+    for (const { readPreference } of [collections.sessions, collections.messages])
+      expect(readPreference?.mode).toBe('primary');
     expect(asked.filter((command) => (command['writeConcern'] as { w?: unknown } | undefined)?.w === 0)).toEqual([]);
     await other.close();
   });
