@@ -562,6 +562,15 @@ describe('versions', () => {
     expect(await session.getItems()).toEqual(users(2));
   });
 
+  it('are given again to whoever repeats an append by version, whatever came after it [SESS-034, 037]', async () => {
+    const { version } = await open().readHistory();
+    const first = await open().appendIfVersion(version, users(1), { operationId: 'op' });
+    expect(await open().appendIfVersion(version, users(1), { operationId: 'op' })).toBe(first);
+    await open().addItems(users(1, 2));
+    expect(await open().appendIfVersion(version, users(1), { operationId: 'op' })).toBe(first);
+    expect(await open().getItems()).toEqual(users(2));
+  });
+
   it('of a session that does not exist are those of no items, and are good for a first write', async () => {
     const { version } = await open().readHistory();
     expect(await open().appendIfVersion(version, users(2))).toBe('0:1:2');
