@@ -38,6 +38,21 @@ afterAll(async () => {
 
 const user = (content: string) => ({ role: 'user', content });
 
+it('a session whose connection is its own asks the sentinels of its options for the master, also after the connection broke [SESS-228]', async () => {
+  const redisOptions = { sentinels: [{ host: '127.0.0.1', port: sentinelPort }], name: 'chats' };
+  const keyPrefix = freshPrefix();
+  // Nobody has this host: the sentinels say where the master is.
+  const session = new RedisSession<object>('s', { url: 'redis://host.invalid:1', redisOptions, keyPrefix });
+  const client = new Redis(redisOptions);
+  await session.addItems([user('1')]);
+  await client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+  await expect.poll(() => session.ping(), { timeout: 60_000, interval: 100 }).toBe(true);
+  await session.addItems([user('2')]);
+  expect(await client.llen(`${keyPrefix}:s:messages`)).toBe(2);
+  await session.close();
+  client.disconnect();
+});
+
 it('a session goes on with the new master after a failover [SESS-228]', async () => {
   const client = new Redis({ sentinels: [{ host: '127.0.0.1', port: sentinelPort }], name: 'chats' });
   client.on('error', () => {});
