@@ -250,6 +250,16 @@ describe('documents', () => {
     expect(await open().getItems(201)).toEqual(users(201, 201));
   });
 
+  it('that are written for upkeep are no use of the session [SESS-015]', async () => {
+    await open().addItems(users(1));
+    await documents.sessions.updateOne({}, { $set: { updated_at: new Date(0) } });
+    const history = new MongoDBHistory('s', readOptions({ client, database }, 'MongoDBSession'));
+    await history.write({ type: 'append', texts: [text('2')], upkeep: true });
+    await history.write({ type: 'replace', texts: [text('1'), text('2')], upkeep: true });
+    expect(await open().getItems()).toEqual(users(2));
+    expect(await documents.sessions.findOne()).toMatchObject({ updated_at: new Date(0) });
+  });
+
   it('of which a read wants a part are given no further than that [SESS-003]', async () => {
     await open().addItems(users(5));
     const config = readOptions({ client, database }, 'MongoDBSession');
