@@ -74,6 +74,8 @@ function selectFrom({ messages, metadata }: TableNames, withCount: boolean, sess
 }
 
 /** Never less than what the page asks for: times here are whole seconds. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
 function conditionsOf(page: SessionPage, { metadata }: TableNames): { where: string; values: (string | number)[] } {
   const conditions: string[] = [];
   const values: (string | number)[] = [];
@@ -94,7 +96,8 @@ function conditionsOf(page: SessionPage, { metadata }: TableNames): { where: str
   if (updatedAfter !== undefined) add('s.updated_at >= ?', timeText(updatedAfter));
   if (updatedBefore !== undefined) add('s.updated_at <= ?', timeText(updatedBefore));
   for (const [key, value] of Object.entries(page.metadata ?? {})) {
-    if (typeof value !== 'string') continue;
+    // Only narrows down: the rest is compared by the frame, and lone surrogates have no place in a text of SQLite.
+    if (typeof value !== 'string' || LONE_SURROGATE.test(key + value)) continue;
     add(
       `EXISTS (SELECT 1 FROM "${metadata}" f, json_each(f.data) e WHERE f.session_id = s.session_id AND e.key = ? AND e.type = 'text' AND e.value = ?)`,
       key,

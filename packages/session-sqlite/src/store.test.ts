@@ -103,6 +103,16 @@ describe('sessions of a store', () => {
     expect(sql(path, 'SELECT data FROM chat_items_metadata')).toEqual([{ data: '{"x":1}' }]);
   });
 
+  it('are found by metadata with lone surrogates, which SQLite cannot compare [SESS-375]', async () => {
+    await using store = new SQLiteSessionStore(freshPath());
+    await store.setMetadata('a', { title: 'cut off: \ud83d', '\ude00': 'x' });
+    await store.setMetadata('b', { title: 'cut off: \ud83c' });
+    const found = async (metadata: object): Promise<string[]> =>
+      (await store.list({ metadata: { ...metadata } })).sessions.map(({ sessionId }) => sessionId);
+    expect(await found({ title: 'cut off: \ud83d' })).toEqual(['a']);
+    expect(await found({ '\ude00': 'x' })).toEqual(['a']);
+  });
+
   it('let go of the file with the store [SESS-186]', async () => {
     const path = freshPath();
     const store = new SQLiteSessionStore(path);

@@ -49,6 +49,16 @@ describe('a store', () => {
     expect((await store.list({ metadata: { tenant: 'acme' } })).sessions).toHaveLength(1);
   });
 
+  it('tells metadata with lone surrogates apart, and cursors of such queries [SESS-375]', async () => {
+    const store = new MemorySessionStore();
+    for (const id of ['a', 'b', 'c'])
+      await store.setMetadata(id, { x: id === 'c' ? '\ud83d' : '\ud83c', all: { y: '\ud800' } });
+    const page = await store.list({ metadata: { x: '\ud83c' }, limit: 1 });
+    expect((await store.list({ metadata: { x: '\ud83c' } })).sessions).toHaveLength(2);
+    expect((await store.list({ metadata: { all: { y: '\ud801' } } })).sessions).toEqual([]);
+    await expect(store.list({ metadata: { x: '\ud83d' }, limit: 1, cursor: page.cursor! })).rejects.toThrow(/'cursor'/);
+  });
+
   it('has no id with a NUL', async () => {
     const store = new MemorySessionStore();
     await store.setMetadata('a', { x: 1 });

@@ -1,6 +1,6 @@
 import { sha256Base64Url } from '../base/digest.ts';
 import { UserError } from '../base/errors.ts';
-import { canonicalJson } from '../base/json-encode.ts';
+import { pythonJson } from '../base/json-encode.ts';
 import { checkOptions, kinds } from '../base/options.ts';
 import type { Check } from '../base/options.ts';
 import { metadataOf } from './store-metadata.ts';
@@ -61,7 +61,7 @@ function matches(info: SessionInfo, { prefix, metadata, updatedAfter, updatedBef
     ([key, value]) =>
       info.metadata !== undefined &&
       Object.hasOwn(info.metadata, key) &&
-      canonicalJson(info.metadata[key]) === canonicalJson(value),
+      pythonJson(info.metadata[key]) === pythonJson(value),
   );
 }
 
@@ -90,12 +90,13 @@ function readCursor(cursor: string, page: SessionPage, where: string): readonly 
 }
 
 function conditionsOf({ order, prefix, metadata, updatedAfter, updatedBefore }: SessionPage): string {
-  const text = canonicalJson([
+  // Texts with lone surrogates are told apart, too.
+  const text = pythonJson([
     order,
     prefix ?? null,
-    metadata ?? null,
+    metadata === undefined ? null : pythonJson(metadata),
     updatedAfter?.getTime() ?? null,
     updatedBefore?.getTime() ?? null,
   ]);
-  return sha256Base64Url(text ?? '').slice(0, 16);
+  return sha256Base64Url(text).slice(0, 16);
 }
