@@ -353,10 +353,10 @@ describe.each<DriverName>(['node-postgres', 'mysql2'])('locks, %s', (driver) => 
     await session.addItems(users(3));
     await new DrizzleSession<object>('beside', { db: opened().db }).addItems(users(50));
     let popped: Promise<object | undefined> | undefined;
-    type Runs = (run: (tx: Pick<Opened['db'], never>) => Promise<void>) => Promise<void>;
-    const transaction = (other.db as unknown as { transaction: Runs }).transaction.bind(other.db);
+    type Transaction = (run: (tx: Opened['db']) => Promise<void>) => Promise<void>;
+    const transaction = (other.db as unknown as { transaction: Transaction }).transaction.bind(other.db);
     await transaction(async (tx) => {
-      const on = { db: tx as Opened['db'], dialect: other.dialect };
+      const on = { db: tx, dialect: other.dialect };
       // The one that changed less is the one that MySQL undoes.
       await execute(
         on,

@@ -66,7 +66,7 @@ describe('better-sqlite3', () => {
     expect(prepared).toBeGreaterThan(100);
     prepared = 0;
     // Those of the first tables were let go.
-    await use(sessions[0] ?? expect.unreachable());
+    for (const session of sessions.slice(0, 1)) await use(session);
     expect(prepared).toBeGreaterThan(0);
     client.close();
   });

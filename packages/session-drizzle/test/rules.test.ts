@@ -158,7 +158,19 @@ describe.each<DriverName>(['node-postgres', 'mysql2', 'better-sqlite3'])('on %s'
     expect(await moments()).toEqual([created, ahead]);
   });
 
-  it('leaves nothing of a session that is cleared while others append: all of a batch, or none and no row [SESS-006, 013]', async () => {
+  it('leaves no row of a session that was cleared, in any table [SESS-011]', async () => {
+    const one = session();
+    await one.applyHistoryTransaction?.({
+      operationId: 'op',
+      transaction: { type: 'append_items', items: users(2) },
+    });
+    await execute(opened, sql`insert into agent_session_metadata (session_id, data) values (${one.sessionId}, '{}')`);
+    await one.clearSession();
+    for (const table of ['sessions', 'messages', 'session_operations', 'session_metadata'])
+      expect(await count(`agent_${table}`, one.sessionId)).toBe(0);
+  });
+
+  it('leaves nothing of a session that is cleared while others append: all of a batch, or none and no row [SESS-006, 011]', async () => {
     for (let round = 0; round < 10; round++) {
       const id = `s${++ids}`;
       await session(id).addItems(users(3));
