@@ -550,6 +550,14 @@ bothForms((runForm, form) => {
       expect(kindsOf(stored.slice(4))).toBe('u m');
     });
 
+    it('keeps what others append behind what it compacts meanwhile [SESS-316, SESS-323]', async () => {
+      const { session, compacting, gives } = await wrapped(new MemorySession(), { shouldCompact: () => true });
+      await session.addItems(talk(2, 'old'));
+      gives([summary], () => session.addItems([user('meanwhile'), said('too')]));
+      await runForm(agentWith(new ScriptedModel(['done'])), 'x', { session: compacting });
+      expect(await session.getItems()).toEqual([summary, user('meanwhile'), said('too')]);
+    });
+
     it('keeps what others put in place of what it compacts meanwhile, with one warning [SESS-316, SESS-323]', async () => {
       const { session, compacting, gives } = await wrapped(new MemorySession(), { shouldCompact: () => true });
       const theirs = [user('x'), said('another'), user('meanwhile')];
