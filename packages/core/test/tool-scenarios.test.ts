@@ -194,7 +194,6 @@ bothForms((runForm, form) => {
       ['direct', ['programmatic'], undefined, /find is direct.*permitted callers are: programmatic/],
       ['direct', ['programmatic'], { type: 'direct' }, /find is direct/],
       ['programmatic', undefined, { type: 'program', caller_id: 'p' }, /find is programmatic.*callers are: direct/],
-      ['programmatic', ['direct', 'programmatic'], { type: 'program', caller_id: 'p' }, /no program/],
       ['of another kind', ['direct', 'programmatic'], { type: 'cron' }, /unsupported caller type/],
     ] as const)('called %s where callers are %j fail the run before anything runs [TOOL-P9]', async (...row) => {
       const [, allowedCallers, caller, message] = row;
@@ -216,12 +215,16 @@ bothForms((runForm, form) => {
       await expect(runForm(agent, 'hi')).rejects.toThrow(/transfer_to_b is programmatic.*callers are: direct/);
     });
 
-    it.each([undefined, null, { type: 'direct' }])('called directly (caller %j) run [TOOL-P9]', async (caller) => {
-      const call = { ...toolCall('find', {}, { callId: 'c' }), caller } as ReturnType<typeof toolCall>;
-      const model = new ScriptedModel([call, 'done']);
-      const result = await runForm(new Agent({ name: 'A', model, tools: [effectTool('find', [])] }), 'hi');
-      expect(outputs(result.toInputList())).toEqual(['find ok']);
-    });
+    it.each([undefined, null, { type: 'direct' }, { type: 'program', caller_id: 'p' }])(
+      'called by whom they allow (%j) run [TOOL-P9]',
+      async (caller) => {
+        const call = { ...toolCall('find', {}, { callId: 'c' }), caller } as ReturnType<typeof toolCall>;
+        const model = new ScriptedModel([call, 'done']);
+        const tools = [effectTool('find', []).copyWith({ allowedCallers: ['direct', 'programmatic'] })];
+        const result = await runForm(new Agent({ name: 'A', model, tools }), 'hi');
+        expect(outputs(result.toInputList())).toEqual(['find ok']);
+      },
+    );
 
     it('end a run with the first output, or with a rejection, and no model is asked [TOOL-AC94]', async () => {
       for (const [calls, approves, expected] of [

@@ -106,7 +106,7 @@ describe('what a response becomes', () => {
     },
   );
 
-  it('treats a function call that a program owns like any other; conversions drop created_by, the raw item keeps all [RUN-405, RUN-1111, RUN-1102]', async () => {
+  it('treats a function call that a program owns, of a tool that lets it, like any other; conversions drop created_by, the raw item keeps all [RUN-405, RUN-1111, RUN-1102]', async () => {
     const owned = {
       ...toolCall('t', { id: '7' }, { callId: 'c1' }),
       caller: { type: 'program', caller_id: 'p1' },
@@ -114,7 +114,11 @@ describe('what a response becomes', () => {
     };
     const { plain } = await symmetry({
       setUp: ({ session }) => ({
-        agent: scriptedDesk(exactly(owned), 'done').agent,
+        agent: new Agent({
+          name: 'A',
+          model: new ScriptedModel([exactly(owned), 'done']),
+          tools: [effectTool('t', []).copyWith({ allowedCallers: ['programmatic'] })],
+        }),
         input: 'go',
         options: { session: session('s') },
       }),

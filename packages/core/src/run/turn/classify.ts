@@ -158,7 +158,7 @@ function newCall(agent: AnyAgent, call: ResponseFunctionToolCall, tools: ToolTab
 const modelAlone: readonly ToolCaller[] = ['direct'];
 
 /**
- * Who made the call may make it (TOOL-P9). No program is ever open: no tool lets the model write one.
+ * Who made the call may make it (TOOL-P9).
  * @throws ModelBehaviorError
  */
 function checkCaller({ name, caller }: ResponseFunctionToolCall, permitted = modelAlone): void {
@@ -172,8 +172,6 @@ function checkCaller({ name, caller }: ResponseFunctionToolCall, permitted = mod
     throw new ModelBehaviorError(
       `The call of ${name} is ${kind}, and its permitted callers are: ${permitted.join(', ')}.`,
     );
-  if (kind === 'programmatic')
-    throw new ModelBehaviorError(`A program called ${name}, and the model has begun no program.`);
 }
 
 /** Of a stored response: its item says what the tool was then. */
