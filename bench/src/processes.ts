@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { startServer } from '../../scripts/services.mjs';
+import { startServer } from '@agents/testkit';
 import { peerNames } from './peers/peer.ts';
 import type { PeerName } from './peers/peer.ts';
 import type { Contestant, Measurement, Row } from './rows.ts';
