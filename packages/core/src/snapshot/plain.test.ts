@@ -44,11 +44,14 @@ describe('the value of a tool as plain JSON', () => {
       [
         new Proxy(
           {},
-          new Proxy({} as ProxyHandler<object>, {
-            get: () => (): never => {
-              throw new Error('x');
+          new Proxy(
+            {},
+            {
+              get: () => (): never => {
+                throw new Error('x');
+              },
             },
-          }),
+          ),
         ),
       ],
       ['[object Object]'],
