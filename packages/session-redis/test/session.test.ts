@@ -441,12 +441,15 @@ describe('what is read', () => {
 });
 
 describe('names', () => {
-  it.each(['a:messages', 'a:counter', 'a:ops', ':messages'])('refuses the id %s [SESS#44, SESS-137]', (id) => {
-    expect(() => make({}, redis, id)).toThrow(expect.objectContaining({ code: 'session_id_invalid' }));
-  });
+  it.each(['a:messages', 'a:counter', 'a:ops', ':messages', '__index'])(
+    'refuses the id %s [SESS#44, SESS-137]',
+    (id) => {
+      expect(() => make({}, redis, id)).toThrow(expect.objectContaining({ code: 'session_id_invalid' }));
+    },
+  );
 
   it('takes ids with a colon, a percent sign, an asterisk, quotes, a newline or an emoji as they are [SESS#46, SESS-137]', async () => {
-    const ids = ['a:b', '%s', '*', '"\'', 'a\nb', '😀', '{', '}', '{}', 'x'.repeat(1000), '__index', 'a:messages:'];
+    const ids = ['a:b', '%s', '*', '"\'', 'a\nb', '😀', '{', '}', '{}', 'x'.repeat(1000), '_index', 'a:messages:'];
     const { prefix } = make();
     const sessions = ids.map((id) => make({ keyPrefix: prefix }, redis, id));
     for (const [index, { session }] of sessions.entries()) await session.addItems(users(String(index)));
