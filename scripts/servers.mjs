@@ -1,5 +1,6 @@
 // Starts a server of the machine on a port and in a folder of its own, and stops it with whoever started it.
 import { spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -24,15 +25,25 @@ const guard = `
   [ -n "$folder" ] && rm -rf "$folder"
   exit $code`;
 
-/** A port of this machine that nobody listens on. */
-export function freePort() {
+// Below the ports that systems give to outgoing connections (Linux from 32768, others from 49152): one of those can be taken
+// by any client between the look at it and the start of the server.
+const PORTS = { from: 10_240, to: 32_767 };
+
+/** A port of this machine that nobody listens on, and that no outgoing connection gets. */
+export async function freePort() {
+  for (;;) {
+    const port = randomInt(PORTS.from, PORTS.to + 1);
+    if (await isFree(port)) return port;
+  }
+}
+
+function isFree(port) {
   return new Promise((resolve, reject) => {
     const probe = createServer();
-    probe.on('error', reject);
-    probe.listen(0, '127.0.0.1', () => {
-      const { port } = probe.address();
-      probe.close(() => resolve(port));
-    });
+    probe.on('error', (error) =>
+      error.code === 'EADDRINUSE' || error.code === 'EACCES' ? resolve(false) : reject(error),
+    );
+    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)));
   });
 }
 
