@@ -2,10 +2,12 @@ import type { ParsedArguments } from './arguments.ts';
 import type { FunctionTool, MaybePromise } from './tool.ts';
 import type { ToolInternals } from './tool-internals.ts';
 import type { ToolContext } from '../state/context.ts';
+import type { ToolTimeout } from './timeout.ts';
+import type { ToolTimeoutError } from '../base/errors.ts';
 import { AgentsError, ToolCallError, UserError } from '../base/errors.ts';
 import { kindOf } from '../base/options.ts';
 import { withCallSignal } from '../state/context.ts';
-import { inTime, timeoutError } from './timeout.ts';
+import { inTime, timeoutError, tooLate } from './timeout.ts';
 import { toolInternals } from './tool-internals.ts';
 
 /** What came of one call of a tool. */
@@ -49,28 +51,50 @@ const failureText = 'An error occurred while running the tool. Please try again.
  */
 export async function invokeTool(
   tool: FunctionTool<never, never>,
-  ctx: ToolContext<never>,
+  outer: ToolContext<never>,
   argumentsJson: string,
   { parsed, abort, body }: InvokeOptions = {},
 ): Promise<ToolInvocation> {
-  const own = toolInternals(tool);
-  const internals = body === undefined ? own : { ...own, execute: body };
-  const { timeout } = internals;
-  if (timeout === undefined) {
-    const done = await attempt(internals, ctx, argumentsJson, parsed);
-    return done.ok ? given(own, done.output) : await failed(tool, internals, ctx, done);
+  const internals = toolInternals(tool);
+  const { timeout, parse, execute } = internals;
+  const limited = timeout === undefined || abort !== undefined ? { ctx: outer, abort } : withAbort(outer);
+  const { ctx } = limited;
+  let begun = false;
+  let issues: string | undefined;
+  const start = (): unknown => {
+    const args = parsed ?? parse(argumentsJson);
+    if (!args.ok) {
+      ({ issues } = args);
+      throw args.error;
+    }
+    begun = true;
+    return (body ?? execute)(args.value as never, ctx);
+  };
+  let output: unknown;
+  try {
+    output = await (timeout === undefined ? start() : inTime(timeout.ms, ctx.signal, start));
+  } catch (thrown) {
+    if (issues !== undefined) return await failed(tool, ctx, thrown, issues);
+    // A cancelled call has nobody left who reads a text.
+    if (!begun || ctx.signal.aborted) throw thrown;
+    return await failed(tool, ctx, thrown);
   }
-  const limited = abort === undefined ? withAbort(ctx) : { ctx, abort };
-  const done = await inTime(timeout.ms, limited.ctx.signal, () =>
-    attempt(internals, limited.ctx, argumentsJson, parsed),
-  );
-  if (done !== 'too late') return done.ok ? given(own, done.output) : await failed(tool, internals, limited.ctx, done);
+  if (timeout === undefined || output !== tooLate) return given(internals, output);
   const error = timeoutError(tool.name, timeout);
-  limited.abort(error);
-  if (timeout.behavior === 'raise_exception') throw error;
-  const { errorFunction } = timeout;
+  limited.abort?.(error);
+  return await timedOut(tool, ctx, error, timeout);
+}
+
+/** @throws the error itself where the tool asks for it */
+async function timedOut(
+  tool: FunctionTool<never, never>,
+  ctx: ToolContext<never>,
+  error: ToolTimeoutError,
+  { behavior, errorFunction }: ToolTimeout,
+): Promise<ToolInvocation> {
+  if (behavior === 'raise_exception') throw error;
   const output = errorFunction
-    ? await textFrom(tool, 'timeoutErrorFunction', error, () => errorFunction(limited.ctx, error))
+    ? await textFrom(tool, 'timeoutErrorFunction', error, () => errorFunction(ctx, error))
     : error.message;
   return { output, failure: { error, handledBy: 'timeout' } };
 }
@@ -93,40 +117,19 @@ function withAbort(outer: ToolContext<never>): {
   };
 }
 
-/** What the body gave or threw; arguments that cannot run count as thrown. */
-type Attempt =
-  | { readonly ok: true; readonly output: unknown }
-  | { readonly ok: false; readonly thrown: unknown; readonly issues: string; readonly ofArguments?: true };
-
-/** @throws UserError for a schema that validates asynchronously */
-async function attempt(
-  internals: ToolInternals,
-  ctx: ToolContext<never>,
-  argumentsJson: string,
-  parsed: ParsedArguments | undefined,
-): Promise<Attempt> {
-  const args = parsed ?? internals.parse(argumentsJson);
-  if (!args.ok) return { ok: false, thrown: args.error, issues: args.issues, ofArguments: true };
-  try {
-    return { ok: true, output: await internals.execute(args.value as never, ctx) };
-  } catch (thrown) {
-    // A cancelled call has nobody left who reads a text.
-    if (ctx.signal.aborted) throw thrown;
-    return { ok: false, thrown, issues: '' };
-  }
-}
-
+/** @param issues what is wrong with the arguments, which cannot run; else the body threw */
 async function failed(
   tool: FunctionTool<never, never>,
-  { failureErrorFunction }: ToolInternals,
   ctx: ToolContext<never>,
-  { thrown, issues, ofArguments }: Extract<Attempt, { ok: false }>,
+  thrown: unknown,
+  issues?: string,
 ): Promise<ToolInvocation> {
+  const { failureErrorFunction } = toolInternals(tool);
   if (failureErrorFunction === null) throw failureOf(tool, thrown);
   const error = asError(thrown);
   if (failureErrorFunction === undefined) {
-    const output = issues === '' ? failureText : `${failureText} Invalid arguments: ${issues}`;
-    return { output, failure: { error, handledBy: 'default', ...(ofArguments && { ofArguments }) } };
+    const output = issues ? `${failureText} Invalid arguments: ${issues}` : failureText;
+    return { output, failure: { error, handledBy: 'default', ...(issues !== undefined && { ofArguments: true }) } };
   }
   const output = await textFrom(tool, 'failureErrorFunction', error, () => failureErrorFunction(ctx, error));
   return { output, failure: { error, handledBy: 'custom' } };

@@ -35,18 +35,22 @@ export function timeoutError(toolName: string, { ms }: ToolTimeout): ToolTimeout
   return new ToolTimeoutError(`Tool '${toolName}' timed out after ${ms / 1000} seconds.`, { toolName, timeoutMs: ms });
 }
 
+/** In place of what takes too long. */
+export const tooLate: unique symbol = Symbol('too late');
+
 /**
  * What `start` gives, unless it takes longer than `ms`; what comes of it later is then ignored. Once `signal` aborts
  * there is no limit any more: whoever aborted decides how long to wait.
  */
-export function inTime<T>(ms: number, signal: AbortSignal, start: () => Promise<T>): Promise<T | 'too late'> {
-  if (signal.aborted) return start();
+export function inTime<T>(ms: number, signal: AbortSignal, start: () => MaybePromise<T>): Promise<T | typeof tooLate> {
+  const run = async (): Promise<T> => await start();
+  if (signal.aborted) return run();
   return new Promise((resolve, reject) => {
     // One more tick: what settles in the same one as the deadline counts.
     let timer = setTimeout(() => {
       timer = setTimeout(() => {
         settle();
-        resolve('too late');
+        resolve(tooLate);
       }, 0);
     }, ms);
     const stop = (): void => clearTimeout(timer);
@@ -55,6 +59,6 @@ export function inTime<T>(ms: number, signal: AbortSignal, start: () => Promise<
       stop();
       signal.removeEventListener('abort', stop);
     };
-    passOn(start(), settle, resolve, reject);
+    passOn(run(), settle, resolve, reject);
   });
 }

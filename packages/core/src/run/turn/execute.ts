@@ -7,9 +7,11 @@ import type { RunEnv } from '../env.ts';
 import type { FunctionSpan } from '../function-span.ts';
 import type { CallVerdicts, Pass } from './pass.ts';
 import type { PlannedFunctionCall } from './plan.ts';
+import type { CustomDataExtractor } from '../../agent/custom-data.ts';
+import type { ToolInputGuardrail } from '../../agent/guardrail.ts';
 import { extractCustomData } from '../../agent/custom-data.ts';
 import { invokeTool } from '../../agent/invoke.ts';
-import type { ToolFailure, ToolInvocation } from '../../agent/invoke.ts';
+import type { InvokeOptions, ToolFailure, ToolInvocation } from '../../agent/invoke.ts';
 import { toolInternals } from '../../agent/tool-internals.ts';
 import { toolOutputOnWire } from '../../agent/tool-output-parts.ts';
 import type { ToolOutputOnWire } from '../../agent/tool-output-parts.ts';
@@ -188,9 +190,16 @@ class CallRun {
   ): Promise<void> {
     const { agent, record } = this.#pass;
     const context = this.#context(span);
-    const { outputGuardrails } = toolInternals(tool);
+    const { inputGuardrails, outputGuardrails } = toolInternals(tool);
     // What goes before a nested run went before its first part (STATE-234).
-    if (this.#call.paused === undefined && !(await this.#begin(tool, context, span))) return;
+    if (this.#call.paused === undefined) {
+      this.#markExecuted();
+      if (inputGuardrails && !(await this.#passes(inputGuardrails, tool, context, span))) return;
+      const told = callSharedHooks(record, this.#env, (hooks) => hooks.onToolStart?.(context, agent, tool));
+      if (told) await told;
+      // A sibling failed meanwhile: the body does not begin any more.
+      if (this.#batch.stopping) return;
+    }
     const done = await this.#body(tool, context, parsed);
     if (this.#batch.closed) return;
     if (done.output === paused) return this.#pause(span);
@@ -207,38 +216,29 @@ class CallRun {
       if (this.#batch.closed) return;
       if (verdict.rejected) [output, text] = [verdict.message, undefined];
     }
-    await this.#commitAnswer(tool, output, span, text);
+    const extracted = this.#commitAnswer(tool, output, span, text);
+    if (extracted) await extracted;
     if (this.#batch.closed) return;
     const told = callSharedHooks(record, this.#env, (hooks) => hooks.onToolEnd?.(context, agent, tool, output));
     if (told) await told;
   }
 
-  /** What goes before the body. `false`: it does not begin. */
-  async #begin(
+  /** What the tool's input guardrails say. `false`: the body does not begin. */
+  async #passes(
+    guardrails: readonly ToolInputGuardrail<never>[],
     tool: FunctionTool<never>,
     context: ToolContext<never>,
     span: FunctionSpan | undefined,
   ): Promise<boolean> {
-    const { agent, record } = this.#pass;
-    const { inputGuardrails } = toolInternals(tool);
-    this.#markExecuted();
-    if (inputGuardrails) {
-      const { guardInput } = await import('./tool-guardrails.ts');
-      const verdict = await guardInput(inputGuardrails, { context, agent }, this.#noted().input);
-      if (this.#batch.closed || this.#batch.stopping) return false;
-      if (verdict.rejected) {
-        await this.#commitAnswer(tool, verdict.message, span);
-        return false;
-      }
-    }
-    const told = callSharedHooks(record, this.#env, (hooks) => hooks.onToolStart?.(context, agent, tool));
-    if (told) await told;
-    // A sibling failed meanwhile: the body does not begin any more.
-    return !this.#batch.stopping;
+    const { guardInput } = await import('./tool-guardrails.ts');
+    const verdict = await guardInput(guardrails, { context, agent: this.#pass.agent }, this.#noted().input);
+    if (this.#batch.closed || this.#batch.stopping) return false;
+    if (verdict.rejected) await this.#commitAnswer(tool, verdict.message, span);
+    return !verdict.rejected;
   }
 
   /** The tool's body under its failure policy. That of an agent tool is a run, whose effects are its own. */
-  async #body(
+  #body(
     tool: FunctionTool<never>,
     context: ToolContext<never>,
     parsed: ParsedArguments | undefined,
@@ -246,10 +246,18 @@ class CallRun {
     const { call } = this.#call;
     const abort = (reason: unknown): void => this.#batch.abort(this.#call, reason);
     const { nested } = this.#env;
-    if (nested === undefined || toolInternals(tool).agentTool === undefined) {
-      const effect = { kind: 'tool', toolName: tool.qualifiedName, callId: call.call_id } as const;
-      return await this.#env.step(effect, () => invokeTool(tool, context, call.arguments, { parsed, abort }));
-    }
+    if (nested && toolInternals(tool).agentTool) return this.#nestedBody(nested, tool, context, { parsed, abort });
+    const effect = { kind: 'tool', toolName: tool.qualifiedName, callId: call.call_id } as const;
+    return this.#env.step(effect, () => invokeTool(tool, context, call.arguments, { parsed, abort }));
+  }
+
+  async #nestedBody(
+    nested: NonNullable<RunEnv['nested']>,
+    tool: FunctionTool<never>,
+    context: ToolContext<never>,
+    { parsed, abort }: InvokeOptions,
+  ): Promise<ToolInvocation> {
+    const { call } = this.#call;
     const { record } = this.#pass;
     const env = this.#env;
     let fatal: { readonly error: unknown } | undefined;
@@ -270,19 +278,27 @@ class CallRun {
   }
 
   /** The output is there, and what the tool's own code knows about it. */
-  async #commitAnswer(
+  #commitAnswer(
     tool: FunctionTool<never>,
     output: unknown,
     span: FunctionSpan | undefined,
     text?: string,
-  ): Promise<void> {
+  ): Promise<void> | undefined {
     this.#batch.committing(this.#call);
     const onWire = text ?? toolOutputOnWire(output);
     const item = this.#commit(onWire, output, tool);
     span?.output(typeof onWire === 'string' ? output : onWire.map(tracedPart));
     const { customDataExtractor } = toolInternals(tool);
-    if (customDataExtractor === undefined) return;
-    const facts = extractCustomData(tool, customDataExtractor, this.#context(span), item);
+    return customDataExtractor && this.#addCustomData(tool, customDataExtractor, item, span);
+  }
+
+  async #addCustomData(
+    tool: FunctionTool<never>,
+    extractor: CustomDataExtractor<never>,
+    item: ToolCallOutputItem,
+    span: FunctionSpan | undefined,
+  ): Promise<void> {
+    const facts = extractCustomData(tool, extractor, this.#context(span), item);
     const data = await this.#env.control.race(facts);
     if (data && !this.#batch.closed) addCustomData(item, data);
   }

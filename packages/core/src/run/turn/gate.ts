@@ -1,5 +1,5 @@
 import type { ParsedArguments } from '../../agent/arguments.ts';
-import type { FunctionTool } from '../../agent/tool.ts';
+import type { FunctionTool, MaybePromise } from '../../agent/tool.ts';
 import type { RunEnv } from '../env.ts';
 import type { StoredDecision } from '../../state/record.ts';
 import type { Pass } from './pass.ts';
@@ -41,21 +41,33 @@ const approved: Verdict = { type: 'run', parsed: undefined, approved: true };
  * @param waiting the item with which the call waits since an earlier pass
  * @param guard what the tool's guardrails say of the call; asked before an item begins to wait
  */
-export async function gate(
+export function gate(
   call: PlannedFunctionCall,
   tool: FunctionTool<never> | undefined,
   waiting: ToolApprovalItem | undefined,
   pass: Pass,
   env: RunEnv,
   guard?: () => Promise<ToolVerdict>,
-): Promise<Verdict> {
-  if (call.inDoubt) return await gateInDoubt(call, tool, waiting, pass, env);
+): MaybePromise<Verdict> {
+  if (call.inDoubt) return gateInDoubt(call, tool, waiting, pass, env);
   const stored = storedVerdict(call, pass);
   if (stored) return stored;
   // A tool that is gone can neither run nor be judged; its waiting item is not lost.
   if (tool === undefined) return waiting ? { type: 'wait', item: waiting } : free;
+  if (toolInternals(tool).needsApproval === false) return free;
+  return gateApproval(call, tool, waiting, pass, env, guard);
+}
+
+/** The gate of a call whose tool may want an approval. */
+async function gateApproval(
+  call: PlannedFunctionCall,
+  tool: FunctionTool<never>,
+  waiting: ToolApprovalItem | undefined,
+  pass: Pass,
+  env: RunEnv,
+  guard: (() => Promise<ToolVerdict>) | undefined,
+): Promise<Verdict> {
   const { needsApproval, parse } = toolInternals(tool);
-  if (needsApproval === false) return free;
   const parsed = parse(call.call.arguments);
   if (!parsed.ok) return waiting ? { type: 'wait', item: waiting } : { type: 'run', parsed };
   const needed = needsApproval === true || (await askPolicy(call, tool, pass, env));
