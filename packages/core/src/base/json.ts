@@ -74,13 +74,13 @@ export function quote(text: string): string {
   return `"${parts.map((part) => (LONE_SURROGATE.test(part) ? part : JSON.stringify(part).slice(1, -1))).join('')}"`;
 }
 
-const NOT_PRINTABLE_ASCII = /[^ -~]/;
-const ALL_NOT_PRINTABLE_ASCII = /[^ -~]/g;
+/** Anything but the printable ASCII that JSON holds as it is. */
+const TO_ESCAPE = /[^ !#-[\]-~]/;
+const NOT_PRINTABLE_ASCII = /[^ -~]/g;
 
 /** A string as Python's `json.dumps` writes it: every code unit outside U+0020–U+007E escaped. */
 export function quoteAscii(text: string): string {
-  const quoted = JSON.stringify(text);
-  return NOT_PRINTABLE_ASCII.test(quoted) ? quoted.replace(ALL_NOT_PRINTABLE_ASCII, escapeUnit) : quoted;
+  return TO_ESCAPE.test(text) ? JSON.stringify(text).replace(NOT_PRINTABLE_ASCII, escapeUnit) : `"${text}"`;
 }
 
 function escapeUnit(unit: string): string {
