@@ -1,11 +1,10 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { Agent, defineModel, MemorySession, run, runStreamed, RunState, toUsage } from '../index.ts';
 import type { AgentInputItem, Model, RunInput, RunOptions, RunResult } from '../index.ts';
-import { popItems } from '../sessions/calls.ts';
 import type { Session } from '../session.ts';
 import { reasoning, text, toolCall } from '../testing/index.ts';
-import { effectTool, exactly, kindsOf, PlainSession, user } from '../../test/run-kit.ts';
+import { effectTool, exactly, kindsOf, logged, PlainSession, user } from '../../test/run-kit.ts';
 
 // A saved state can be resumed more than once: after a crash, after the conversation was cleared, in another session.
 // Whatever the session holds by then, it is a conversation that a model accepts, and nothing stands in it twice.
@@ -317,34 +316,62 @@ describe.each(ways)(
   },
 );
 
-describe('taking items from the end', () => {
-  const digest = (item: AgentInputItem): string => JSON.stringify(item);
-
-  it('puts back what somebody else had put there, and changes nothing then [SESS-111]', async () => {
-    const session = new PlainSession('s', [user('1'), user('2'), user('else')]);
-    expect(await popItems(session, [user('1'), user('2')], {} as never, digest)).toBe(false);
-    expect(session.items).toEqual([user('1'), user('2'), user('else')]);
-    await session.popItem();
-    expect(await popItems(session, [user('1'), user('2')], {} as never, digest)).toBe(true);
-    expect(session.items).toEqual([]);
+describe.each(forms)('what an earlier attempt stored in a session of four methods, %s', (form) => {
+  it('is read for a while after it was popped: nothing is appended before it is gone [SESS-111]', async () => {
+    const log = logged();
+    const session = new LateDeletes(2);
+    const saved = await paused(form, session);
+    await attempt(form, agentOf('a'), saved, session, 99);
+    session.log.length = 0;
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const again = attempt(form, agentOf('b'), saved, session, 99);
+    await vi.runAllTimersAsync();
+    vi.useRealTimers();
+    expect((await again)?.finalOutput).toBe('b');
+    expect(await held(session)).toBe(whole('b'));
+    expect(session.log.join(' ')).toMatch(/pop pop get\(7\) get\(7\) get\(7\) add\[fco fco\]/);
+    expect(log).toEqual([]);
   });
 
-  it('puts back what it had taken before it met an item of others, in the order in which it stood [SESS-111]', async () => {
-    const before = [user('else'), user('2'), user('3')];
-    const session = new PlainSession('s', before);
-    expect(await popItems(session, [user('1'), user('2'), user('3')], {} as never, digest)).toBe(false);
-    expect(session.items).toEqual(before);
-  });
-
-  it('puts back what it had taken when a pop fails, and fails with the same error [SESS-111]', async () => {
-    const before = [user('1'), user('2'), user('3')];
-    const session = new PlainSession('s', before);
+  it('is put back when somebody else wrote meanwhile: the run fails, and the history is as it was [SESS-111]', async () => {
+    const log = logged();
+    const session = new PlainSession();
+    const saved = await paused(form, session);
+    await attempt(form, agentOf('a'), saved, session, 1);
     const { popItem } = session;
     session.popItem = async () => {
-      if (session.items.length === 1) throw session.error;
+      session.popItem = popItem;
+      session.items.push(user('else'));
       return await popItem();
     };
-    await expect(popItems(session, before, {} as never, digest)).rejects.toBe(session.error);
-    expect(session.items).toEqual(before);
+    const state = await RunState.fromString(agentOf('b'), saved);
+    for (const item of state.interruptions) state.approve(item);
+    await expect(go(form, agentOf('b'), state, { session })).rejects.toMatchObject({ code: 'session_write_ambiguous' });
+    expect(await held(session)).toBe(`${start} O2:a O3:a U`);
+    expect(log.map(({ level, data }) => [level, data])).toEqual([['warn', { sessionId: 's', count: 1 }]]);
   });
 });
+
+/** A store that shows what was popped for some reads more. */
+class LateDeletes extends PlainSession {
+  #shown: AgentInputItem[] = [];
+  #reads = 0;
+
+  constructor(reads: number) {
+    super();
+    const { getItems, popItem } = this;
+    this.getItems = async (limit) => {
+      if (this.#shown.length > 0 && this.#reads-- <= 0) this.#shown = [];
+      if (this.#shown.length === 0) return await getItems(limit);
+      this.log.push(`get(${limit})`);
+      const all = [...this.items, ...this.#shown];
+      return structuredClone(limit === undefined ? all : all.slice(-limit));
+    };
+    this.popItem = async () => {
+      const item = await popItem();
+      if (item) this.#shown.unshift(item);
+      this.#reads = reads;
+      return item;
+    };
+  }
+}

@@ -68,32 +68,3 @@ export async function applyOperation(
 ): Promise<void> {
   await session.applyHistoryTransaction(operation, context);
 }
-
-/**
- * Takes these items, which the history should end with, away: one by one, the newest first. What somebody else put there is
- * put back, and so is what was taken before a pop failed (SESS-111).
- *
- * @returns whether all of them are gone; `false`: the history is as it was
- */
-export async function popItems(
-  session: Session,
-  expected: readonly AgentInputItem[],
-  context: RunContext,
-  digest: (item: AgentInputItem) => string,
-): Promise<boolean> {
-  const popped: AgentInputItem[] = [];
-  for (const item of expected.toReversed()) {
-    let newest: AgentInputItem | undefined;
-    try {
-      newest = await popNewest(session, context);
-    } catch (error) {
-      if (popped.length > 0) await appendItems(session, popped, context);
-      throw error;
-    }
-    if (newest !== undefined) popped.unshift(newest);
-    if (newest !== undefined && digest(newest) === digest(item)) continue;
-    if (popped.length > 0) await appendItems(session, popped, context);
-    return false;
-  }
-  return true;
-}

@@ -4,7 +4,7 @@ import type { RunContext } from '../state/context.ts';
 import type { PendingWrite } from '../state/pending-write.ts';
 import type { StateRecord } from '../state/record.ts';
 import { claimHeld, inputBatch, rawDigests, turnBatch } from './batch.ts';
-import { appendItems, applyOperation, popItems, readItems } from './calls.ts';
+import { appendItems, applyOperation, readItems } from './calls.ts';
 import type { SessionStep } from './calls.ts';
 import { partialAppend, supports } from './contract.ts';
 import type { HistoryOperation, PartialAppendSession, Session, TransactionalSession } from './contract.ts';
@@ -15,6 +15,7 @@ import { hold } from './held.ts';
 import { ambiguous, isHeld, readOutcome, stillThere, wrongSession } from './recover.ts';
 import { Rejoin } from './rejoin.ts';
 import type { Place } from './rejoin.ts';
+import { rewind } from './rewind.ts';
 import { knownSessionId, readSessionId } from './settings.ts';
 import { KEPT, KnownTail, tailDigest } from './tail.ts';
 import type { VersionChain } from './version-chain.ts';
@@ -237,8 +238,8 @@ export class SessionWriter {
         const transaction = { type: 'replace_suffix', expectedSuffix, replacement } as const;
         return await this.#apply(session, { operationId: randomHex(16), transaction });
       }
-      const gone = await popItems(session, expectedSuffix, this.#context, (item) => tailDigest(session, item));
-      if (!gone) throw ambiguous();
+      const digest = (item: AgentInputItem): string => tailDigest(session, item);
+      if (!(await rewind({ session, suffix: expectedSuffix, context: this.#context, digest }))) throw ambiguous();
       await appendItems(session, replacement, this.#context);
     });
     this.compaction?.rejoin();
