@@ -57,15 +57,15 @@ interface SQLiteDatabase {
   transaction(run: (tx: SQLiteDatabase) => unknown, config?: object): unknown;
 }
 
-/** One call after the other, for databases with one connection: another call would join an open transaction. */
+/** One call after the other, for databases of one connection: another call would join an open transaction. By the connection. */
 const queues = new WeakMap<object, Promise<unknown>>();
 
 /** The user's database, and how statements and transactions are run with its driver. */
 export class Database {
   readonly dialect: DialectName;
   readonly #db: object;
-  /** Every call waits for the one before. */
-  readonly #queued: boolean;
+  /** Every call on it waits for the one before. */
+  readonly #oneConnection: object | undefined;
   readonly #isSync: boolean;
   readonly #runPrepared: RunPrepared | undefined;
 
@@ -73,7 +73,7 @@ export class Database {
     this.#db = db;
     this.dialect = dialect;
     this.#isSync = dialect === 'sqlite' && (db as SQLiteDatabase).resultKind === 'sync';
-    this.#queued = !this.#isSync && hasOneConnection(db, dialect);
+    this.#oneConnection = this.#isSync ? undefined : oneConnectionOf(db, dialect);
     this.#runPrepared = preparedBy(db, kindsOf(db, 'object'));
   }
 
@@ -162,11 +162,11 @@ export class Database {
   }
 
   async #inTurn<R>(work: () => Promise<R>): Promise<R> {
-    if (!this.#queued) return await work();
-    const before = queues.get(this.#db) ?? Promise.resolve();
+    if (this.#oneConnection === undefined) return await work();
+    const before = queues.get(this.#oneConnection) ?? Promise.resolve();
     const result = before.then(work);
     queues.set(
-      this.#db,
+      this.#oneConnection,
       result.catch(() => undefined),
     );
     return await result;
@@ -198,12 +198,13 @@ function rowsOf(result: unknown): readonly Row[] {
   return Array.isArray(list) ? (list as Row[]) : [];
 }
 
-function hasOneConnection(db: object, dialect: DialectName): boolean {
+/** What all calls go through; `undefined`: a pool, or a driver that keeps transactions apart by itself, as PGlite does. */
+function oneConnectionOf(db: object, dialect: DialectName): object | undefined {
   const client: unknown = (db as { $client?: unknown }).$client;
-  if (dialect === 'sqlite') return true;
   // postgres.js: a function, with a pool of its own.
-  if (typeof client !== 'object' || client === null) return false;
-  if (dialect === 'mysql') return !('getConnection' in client);
-  // A client of node-postgres; its pools count their connections. PGlite keeps transactions apart by itself.
-  return 'query' in client && 'connect' in client && !('totalCount' in client);
+  if (typeof client !== 'object' || client === null) return dialect === 'sqlite' ? db : undefined;
+  if (dialect === 'sqlite') return client;
+  if (dialect === 'mysql') return 'getConnection' in client ? undefined : client;
+  // A client of node-postgres; its pools count their connections.
+  return 'query' in client && 'connect' in client && !('totalCount' in client) ? client : undefined;
 }

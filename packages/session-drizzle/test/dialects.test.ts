@@ -26,6 +26,32 @@ afterAll(() => configureLogging({ level: 'warn' }));
 const user = (content: string) => ({ role: 'user', content });
 const users = (count: number, from = 1) => Array.from({ length: count }, (_, index) => user(String(from + index)));
 
+/** What drizzle says that it sends, in this order. */
+function remembering(): {
+  logger: { logQuery(statement: string, values: unknown[]): void };
+  statements: { text: string; ids: string[] }[];
+} {
+  const statements: { text: string; ids: string[] }[] = [];
+  const logQuery = (text: string, values: unknown[]): void =>
+    void statements.push({ text, ids: ['one', 'two'].filter((id) => values.includes(id)) });
+  return { logger: { logQuery }, statements };
+}
+
+/** Statements within somebody else's transaction. */
+function strayOf(statements: readonly { text: string; ids: readonly string[] }[]): string[] {
+  const stray: string[] = [];
+  let within: string[] | undefined;
+  for (const { text, ids } of statements) {
+    if (within !== undefined && (/^begin/i.test(text) || ids.some((id) => within?.some((owner) => owner !== id))))
+      stray.push(text);
+    if (/^begin/i.test(text)) within = [];
+    else if (/^(commit|rollback)/i.test(text)) within = undefined;
+    else within?.push(...ids);
+  }
+  expect(statements.filter(({ text }) => /^begin/i.test(text)).length).toBeGreaterThan(1);
+  return stray;
+}
+
 function opening(driver: DriverName): () => Opened {
   let opened: Opened | undefined;
   beforeAll(async () => {
@@ -123,7 +149,8 @@ describe('PostgreSQL', () => {
     ]);
     const client = new pg.Client({ connectionString: opened().url });
     await client.connect();
-    const db = connect({ client });
+    const { logger, statements } = remembering();
+    const db = connect({ client, logger });
     const sessions = ['one', 'two'].map((id) => new DrizzleSession<object>(id, { db }));
     await Promise.all(
       sessions.flatMap((session) => [
@@ -134,6 +161,7 @@ describe('PostgreSQL', () => {
       ]),
     );
     for (const session of sessions) expect(await session.getItems()).toEqual(users(4));
+    expect(strayOf(statements)).toEqual([]);
     await client.end();
   });
 });
@@ -193,11 +221,14 @@ describe('MySQL and MariaDB', () => {
       import('drizzle-orm/mysql2'),
     ]);
     const client = await createConnection(opened().url);
-    const sessions = ['one', 'two'].map((id) => new DrizzleSession<object>(id, { db: connect({ client }) }));
+    const { logger, statements } = remembering();
+    // Two databases of drizzle, one connection.
+    const sessions = ['one', 'two'].map((id) => new DrizzleSession<object>(id, { db: connect({ client, logger }) }));
     await Promise.all(
       sessions.flatMap((session) => [session.addItems(users(3)), session.popItem(), session.getItems()]),
     );
     for (const session of sessions) expect(await session.getItems()).toEqual(users(2));
+    expect(strayOf(statements)).toEqual([]);
     await client.end();
   });
 

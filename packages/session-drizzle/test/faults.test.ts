@@ -1,5 +1,5 @@
 import { configureLogging } from '@agents/core';
-import { faultKinds, faultOperations, meetFault } from '@agents/testkit';
+import { faultKinds, faultOperations, faultStart, makeChange, meetFault } from '@agents/testkit';
 import type { FaultKind, FaultOperation, FaultOutcome } from '@agents/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
@@ -55,6 +55,25 @@ describe.each<DriverName>(['node-postgres', 'postgres.js', 'mysql2'])('%s, a ser
     '%s, %s before its commit: refused with the error of the driver [G3, SESS-151]',
     async (operation, fault) => {
       expect(await meetFault(subject, operation, fault, 2)).toBe('refused');
+    },
+  );
+
+  // The driver does not come as far as the change.
+  it.each(driver === 'postgres.js' ? [] : (['sent', 'reply'] as const))(
+    'a connection that ends with the beginning of a transaction, %s: the error of the driver [G1, SESS-151]',
+    async (fault) => {
+      const id = `begins, ${fault}`;
+      const [direct, session] = [subject.direct(id), subject.open(id)];
+      await direct.addItems(faultStart);
+      await session.readHistory(0);
+      for (const operation of ['pop', 'clear', 'replace'] as const) {
+        const cut = subject.proxy.cutNext(fault, {
+          matching: (request) => /\bbegin\b/.test(request.toString('latin1')),
+        });
+        await expect(makeChange(session, operation, '')).rejects.not.toMatchObject({ code: 'session_outcome_unknown' });
+        await cut;
+        expect(await direct.getItems()).toEqual(faultStart);
+      }
     },
   );
 });

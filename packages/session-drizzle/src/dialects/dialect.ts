@@ -37,6 +37,7 @@ export interface Dialect {
   append(id: string, append: Append): Body<string>;
   /** As one statement: gives `version`, or `digest` and `result` of an operation that was known. */
   appendAlone?(id: string, append: Append): SQL;
+  /** By their ids, of which there is one at least, or all. */
   deleteMessages(id: string, which: readonly number[] | 'all'): Body<void>;
   takeNewest(id: string): Body<readonly Row[]>;
   /** Its row, operations and metadata. */

@@ -112,8 +112,7 @@ export class MySqlDialect implements Dialect {
   *deleteMessages(id: string, which: readonly number[] | 'all'): Body<void> {
     const { messages } = this.#tables;
     if (which === 'all') yield* change(sql`delete from ${messages} where session_id = ${id}`);
-    else if (which.length > 0)
-      yield* change(sql`delete from ${messages} where id in (${sql.raw(which.map(Number).join(', '))})`);
+    else yield* change(sql`delete from ${messages} where id in (${sql.raw(which.map(Number).join(', '))})`);
   }
 
   *takeNewest(id: string): Body<readonly Row[]> {

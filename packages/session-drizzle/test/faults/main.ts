@@ -1,5 +1,5 @@
-// Every change meets every fault, many times: `pnpm faults drizzle [rounds] [drivers]` prints what came of it, and ends at
-// the first time that the store broke its word.
+// Every change meets every fault, many times: `pnpm faults drizzle [rounds] [drivers] [changes]` prints what came of it, and
+// ends at the first time that the store broke its word.
 import { configureLogging } from '@agents/core';
 import { faultOperations, faultTable } from '@agents/testkit';
 
@@ -9,12 +9,13 @@ import type { Embedded } from './embedded.ts';
 import { startSubject } from './subject.ts';
 
 configureLogging({ level: 'error' });
-const [given = '30', drivers = 'node-postgres,mysql2'] = process.argv.slice(2);
+const [given = '30', drivers = 'node-postgres,mysql2', changes = faultOperations.join()] = process.argv.slice(2);
 const rounds = Number(given);
+const chosen = faultOperations.filter((operation) => changes.split(',').includes(operation));
 
 async function* deathTable(driver: Embedded): AsyncGenerator<string> {
   yield `${driver}, its process dies within, before ${rounds} statements each: ok / unknown but committed / unknown and absent`;
-  for (const operation of faultOperations) {
+  for (const operation of chosen) {
     const counts = { ok: 0, committed: 0, absent: 0 };
     for (let round = 0; round < rounds; round++) counts[await dieWithin(driver, operation, round)]++;
     yield `${operation.padEnd(20)}${Object.values(counts).join(' / ')}`;
@@ -29,7 +30,7 @@ for (const driver of drivers.split(',')) {
   }
   const subject = await startSubject(driver as DriverName);
   // postgres.js 3.4 throws outside of any call when a connection breaks within a transaction: what needs none.
-  const operations = driver === 'postgres.js' ? (['append'] as const) : faultOperations;
+  const operations = driver === 'postgres.js' ? (['append'] as const) : chosen;
   for await (const line of faultTable(driver, subject, rounds, operations)) console.log(line);
   await subject.stop();
 }

@@ -160,4 +160,24 @@ export const versions: readonly SessionCase[] = [
       same(await session.getItems(), users(3), 'items');
     },
   },
+  {
+    id: 'J8',
+    title: 'a change of no items tells the version too, and its id is remembered',
+    async body(scene) {
+      const session = await scene.capable('versions');
+      await session.addItems(users(2));
+      const { version } = await session.readHistory();
+      const append = async () => await session.appendIfVersion(version, [], { operationId: 'append' });
+      const appended = await append();
+      same(await session.readHistory(), { items: users(2), version: appended }, 'the history after the append');
+      await session.addItems(users(1, 3));
+      same(await append(), appended, 'the version of the append, repeated behind another one');
+      const replace = async () => await session.replaceHistory([], { operationId: 'replace' });
+      const replaced = await replace();
+      same(await session.readHistory(), { items: [], version: replaced }, 'the history after the replacement');
+      await session.addItems(users(1, 4));
+      same(await replace(), replaced, 'the version of the replacement, repeated behind an append');
+      same(await session.getItems(), users(1, 4), 'items');
+    },
+  },
 ];

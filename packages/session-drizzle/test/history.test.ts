@@ -1,0 +1,345 @@
+// What a history promises to the session over it, statement by statement: what the contract, which sees sessions, cannot see.
+import { configureLogging } from '@agents/core';
+import Database from 'better-sqlite3';
+import { drizzle } from 'drizzle-orm/better-sqlite3';
+import { sql } from 'drizzle-orm/sql/sql';
+import type { SQL } from 'drizzle-orm/sql/sql';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+
+import { DrizzleHistory } from '../src/history.ts';
+import { readOptions } from '../src/options.ts';
+import { open } from './support/databases.ts';
+import type { DriverName, Opened } from './support/databases.ts';
+import { execute } from './support/fixture.ts';
+import { makeTables } from './support/tables.ts';
+
+beforeAll(() => configureLogging({ level: 'error' }));
+afterAll(() => configureLogging({ level: 'warn' }));
+
+const text = (content: number | string): string => JSON.stringify({ role: 'user', content: String(content) });
+const textsOf = (count: number, from = 1): string[] => Array.from({ length: count }, (_, index) => text(from + index));
+const historyOf = (db: Opened['db'], id: string): DrizzleHistory =>
+  new DrizzleHistory(id, readOptions({ db }, 'DrizzleSession'), () => {});
+const read = async (history: DrizzleHistory, count?: number): Promise<unknown[]> =>
+  (await history.read(count)).records.map((record) => record.text);
+
+describe.each<DriverName>(['node-postgres', 'mysql2', 'better-sqlite3'])('history on %s', (driver) => {
+  let opened: Opened;
+  let ids = 0;
+  beforeAll(async () => {
+    opened = await open(driver);
+    await makeTables(opened);
+  }, 60_000);
+  afterAll(async () => await opened?.close());
+  const make = (): { readonly id: string; readonly history: DrizzleHistory } => {
+    const id = `h${++ids}`;
+    return { id, history: historyOf(opened.db, id) };
+  };
+
+  it('reads as many records as it is asked for, and no more [SESS-160]', async () => {
+    const { history } = make();
+    await history.write({ type: 'append', texts: textsOf(5) });
+    for (const count of [1, 2, 5]) expect(await read(history, count)).toEqual(textsOf(count, 6 - count));
+    expect(await read(history, 9)).toEqual(textsOf(5));
+  });
+
+  it('tells a repeated append the version of its first time, also one of no items [SESS-034, 037]', async () => {
+    const { history } = make();
+    await history.write({ type: 'append', texts: textsOf(2) });
+    const append = async (id: string, texts: readonly string[]): Promise<string> =>
+      await history.write({ type: 'append', texts, operation: { id, digest: id } });
+    const first = await append('two', textsOf(2, 3));
+    expect(first).toBe((await history.read(0)).version);
+    const second = await append('none', []);
+    expect(second).toBe((await history.read(0)).version);
+    await history.write({ type: 'append', texts: textsOf(1, 5) });
+    expect([await append('two', textsOf(2, 3)), await append('none', [])]).toEqual([first, second]);
+    expect(await read(history)).toEqual(textsOf(5));
+  });
+
+  it('takes the greatest id of equal stamps for the newest, wherever its row lies [SESS-003, 010, 261]', async () => {
+    const { id, history } = make();
+    await history.write({ type: 'append', texts: textsOf(1) });
+    const far = 900_000 + ids * 10;
+    for (const offset of [3, 1, 2])
+      await execute(
+        opened,
+        sql`insert into agent_messages (id, session_id, message_data, created_at)
+          select ${far + offset}, session_id, ${text(1 + offset)}, updated_at from agent_sessions where session_id = ${id}`,
+      );
+    expect(await read(history)).toEqual(textsOf(4));
+    expect(await read(history, 2)).toEqual(textsOf(2, 3));
+    expect((await history.read(0)).version).toBe((await history.read(undefined)).version);
+    expect((await history.pop())?.text).toBe(text(4));
+    await history.write({ type: 'replace_suffix', expected: textsOf(1, 3), texts: [] });
+    expect(await read(history)).toEqual(textsOf(2));
+  });
+
+  it('has removed nothing when a clear fails at its last statement [SESS-011, 266]', async () => {
+    const { id, history } = make();
+    await history.write({ type: 'append', texts: textsOf(2), operation: { id: 'op', digest: 'd' } });
+    const name = sql.raw(`keep_${id}`);
+    const quoted = sql.raw(`'${id}'`);
+    const kept: Readonly<Record<Opened['dialect'], readonly SQL[]>> = {
+      pg: [
+        sql`create function ${name}() returns trigger as $$ begin if old.session_id = ${quoted} then raise exception 'kept'; end if; return old; end $$ language plpgsql`,
+        sql`create trigger ${name} before delete on agent_sessions for each row execute function ${name}()`,
+      ],
+      mysql: [
+        sql`create trigger ${name} before delete on agent_sessions for each row if old.session_id = ${quoted} then signal sqlstate '45000' set message_text = 'kept'; end if`,
+      ],
+      sqlite: [
+        sql`create trigger ${name} before delete on agent_sessions when old.session_id = ${quoted} begin select raise(abort, 'kept'); end`,
+      ],
+    };
+    for (const statement of kept[opened.dialect]) await execute(opened, statement);
+    await expect(history.clear()).rejects.toThrow('kept');
+    expect(await read(history)).toEqual(textsOf(2));
+    // Its operation, too.
+    await history.write({ type: 'append', texts: textsOf(2), operation: { id: 'op', digest: 'd' } });
+    expect(await read(history)).toEqual(textsOf(2));
+    await execute(
+      opened,
+      opened.dialect === 'pg' ? sql`drop trigger ${name} on agent_sessions` : sql`drop trigger ${name}`,
+    );
+  });
+
+  it('forgets operations of more than a day beyond the last 64, and of its session alone [SESS-034]', async () => {
+    const days = (count: number): SQL => {
+      const parts = { pg: `now() - interval '${count} days'`, mysql: `now(6) - interval ${count} day` };
+      return sql.raw(opened.dialect === 'sqlite' ? `datetime('now', '-${count} days')` : parts[opened.dialect]);
+    };
+    const remember = async (id: string, count: number, age: SQL, name: string): Promise<void> => {
+      const rows = Array.from({ length: count }, (_, index) => sql`(${id}, ${`${name}${index}`}, 'd', '0', ${age})`);
+      await execute(
+        opened,
+        sql`insert into agent_session_operations (session_id, operation_id, digest, result, created_at) values ${sql.join(rows, sql`, `)}`,
+      );
+    };
+    const remembered = async (id: string): Promise<Record<string, number>> => {
+      const found = await execute(
+        opened,
+        sql`select operation_id as id from agent_session_operations where session_id = ${id}`,
+      );
+      const counts: Record<string, number> = {};
+      for (const row of found) {
+        const name = String(row['id']).replace(/\d+$/, '');
+        counts[name] = (counts[name] ?? 0) + 1;
+      }
+      return counts;
+    };
+    const [busy, idle, other] = [make(), make(), make()];
+    for (const { history } of [busy, idle, other]) await history.write({ type: 'append', texts: textsOf(1) });
+    await remember(busy.id, 10, days(3), 'old');
+    await remember(busy.id, 70, days(0), 'fresh');
+    await remember(idle.id, 10, days(4), 'oldest');
+    await remember(idle.id, 63, days(3), 'old');
+    await remember(other.id, 70, days(2), 'old');
+    const random = vi.spyOn(Math, 'random').mockReturnValue(0);
+    for (const { history } of [busy, idle])
+      await history.write({ type: 'append', texts: [], operation: { id: 'now', digest: 'd' } });
+    random.mockRestore();
+    expect(await remembered(busy.id)).toEqual({ fresh: 70, now: 1 });
+    expect(await remembered(idle.id)).toEqual({ old: 63, now: 1 });
+    expect(await remembered(other.id)).toEqual({ old: 70 });
+  });
+
+  it('leaves the time of the last use where a change is upkeep [SESS-374]', async () => {
+    const { id, history } = make();
+    await history.write({ type: 'append', texts: textsOf(4) });
+    const past = {
+      pg: sql`updated_at - interval '1 hour'`,
+      mysql: sql`updated_at - interval 1 hour`,
+      sqlite: sql`datetime(updated_at, '-1 hour')`,
+    };
+    await execute(opened, sql`update agent_sessions set updated_at = ${past[opened.dialect]} where session_id = ${id}`);
+    const used = async (): Promise<string> => {
+      const kind = opened.dialect === 'sqlite' ? sql`text` : opened.dialect === 'mysql' ? sql`char` : sql`varchar`;
+      const [row] = await execute(
+        opened,
+        sql`select cast(updated_at as ${kind}) as used from agent_sessions where session_id = ${id}`,
+      );
+      return String(row?.['used']);
+    };
+    const before = await used();
+    const version = await history.write({ type: 'replace', texts: textsOf(2, 3), upkeep: true });
+    expect(await used()).toBe(before);
+    expect(await history.read(undefined)).toMatchObject({ version, records: textsOf(2, 3).map((t) => ({ text: t })) });
+  });
+});
+
+/** Changes, and what they leave of three items. */
+const changes: Readonly<Record<string, readonly [(history: DrizzleHistory) => Promise<unknown>, readonly string[]]>> = {
+  pop: [(history) => history.pop(), textsOf(2)],
+  clear: [(history) => history.clear(), []],
+  replace: [(history) => history.write({ type: 'replace', texts: textsOf(1, 7) }), textsOf(1, 7)],
+  'replacement of a suffix': [
+    (history) => history.write({ type: 'replace_suffix', expected: textsOf(1, 3), texts: textsOf(1, 8) }),
+    [...textsOf(2), text(8)],
+  ],
+  'replacement of a suffix by nothing': [
+    (history) => history.write({ type: 'replace_suffix', expected: textsOf(1, 3), texts: [] }),
+    textsOf(2),
+  ],
+  'two of one operation': [
+    async (history) =>
+      await Promise.all(
+        [1, 2].map(
+          async () => await history.write({ type: 'replace', texts: textsOf(2), operation: { id: 'o', digest: 'd' } }),
+        ),
+      ),
+    textsOf(2),
+  ],
+};
+
+describe.each<DriverName>(['node-postgres', 'mysql2'])('locks of a history on %s', (driver) => {
+  let opened: Opened;
+  /** Of a server whose transactions see one moment by default. */
+  let strict: Opened;
+  let writer: Opened;
+  beforeAll(async () => {
+    opened = await open(driver);
+    await makeTables(opened);
+    writer = await open(driver, opened.url);
+    const isolation = driver === 'mysql2' ? '' : '?options=-c%20default_transaction_isolation%3Dserializable';
+    strict = await open(driver, `${opened.url}${isolation}`);
+  }, 60_000);
+  afterAll(async () => {
+    await strict?.close();
+    await writer?.close();
+    await opened?.close();
+  });
+
+  type Transaction = (run: (tx: Opened['db']) => Promise<void>) => Promise<void>;
+  /** Somebody else's transaction, that has the lock of the session's row. */
+  const holding = async (id: string, run: (on: Pick<Opened, 'db' | 'dialect'>) => Promise<void>): Promise<void> => {
+    const transaction = (writer.db as unknown as { transaction: Transaction }).transaction.bind(writer.db);
+    await transaction(async (tx) => {
+      const on = { db: tx, dialect: writer.dialect };
+      await execute(on, sql`select 1 from agent_sessions where session_id = ${id} for update`);
+      await run(on);
+    });
+  };
+  /** Until so many wait for a lock. */
+  const waiters = async (count: number, isDone: () => boolean): Promise<void> => {
+    const waiting =
+      opened.dialect === 'pg'
+        ? sql`select count(*) as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
+        : sql`select count(*) as n from information_schema.innodb_trx where trx_state = 'LOCK WAIT'`;
+    // Who asks for `innodb_trx` again within 100 ms of the last time gets the answer of that time.
+    const pause = opened.dialect === 'pg' ? 5 : 120;
+    do await new Promise((resolve) => setTimeout(resolve, pause));
+    while (!isDone() && Number((await execute(opened, waiting))[0]?.['n']) < count);
+  };
+
+  it.each(Object.entries(changes))(
+    '%s: waits for the session first, holds nothing meanwhile, and is done at once when it has it [SESS-261, 263, 266]',
+    async (name, [change, left]) => {
+      const id = `waits, ${name}`;
+      await historyOf(opened.db, id).write({ type: 'append', texts: textsOf(3) });
+      const history = historyOf(strict.db, id);
+      await history.read(0);
+      const transactions = vi.spyOn(strict.db as { transaction: (...args: never[]) => unknown }, 'transaction');
+      const count = name.startsWith('two') ? 2 : 1;
+      const state = { isDone: false };
+      let changed: Promise<unknown> | undefined;
+      await holding(id, async (on) => {
+        // What the waiting one saw before must not count for it.
+        await execute(on, sql`update agent_sessions set created_at = created_at where session_id = ${id}`);
+        changed = change(history);
+        void changed.finally(() => (state.isDone = true)).catch(() => {});
+        await waiters(count, () => state.isDone);
+        expect(state.isDone).toBe(false);
+        const held = await execute(on, sql`select id from agent_messages where session_id = ${id} for update nowait`);
+        expect(held).toHaveLength(3);
+      });
+      await changed;
+      expect(transactions).toHaveBeenCalledTimes(count);
+      transactions.mockRestore();
+      expect(await read(history)).toEqual(left);
+    },
+  );
+
+  it.each(['alone', 'with a version'] as const)(
+    'an append, %s, that waited for a writer comes behind what that one stored meanwhile [SESS-261]',
+    async (way) => {
+      const id = `behind, ${way}`;
+      const history = historyOf(opened.db, id);
+      await history.write({ type: 'append', texts: textsOf(1) });
+      const now = opened.dialect === 'pg' ? sql`cast(clock_timestamp() as timestamp)` : sql`sysdate(6)`;
+      let appended: Promise<unknown> | undefined;
+      await holding(id, async (on) => {
+        appended =
+          way === 'alone'
+            ? history.write({ type: 'append', texts: textsOf(1, 3) })
+            : history.write({ type: 'replace_suffix', expected: [], texts: textsOf(1, 3) });
+        await waiters(1, () => false);
+        await execute(
+          on,
+          sql`insert into agent_messages (session_id, message_data, created_at) values (${id}, ${text(2)}, ${now})`,
+        );
+      });
+      await appended;
+      expect(await read(history)).toEqual(textsOf(3));
+    },
+  );
+});
+
+describe('history on better-sqlite3', () => {
+  /** Something happens at the statements that drizzle logs. */
+  async function logging(
+    onQuery: (statement: string) => void,
+  ): Promise<{ opened: Opened; history: DrizzleHistory; close: () => Promise<void> }> {
+    const opened = await open('better-sqlite3');
+    await makeTables(opened);
+    const client = new Database(opened.url, { timeout: 0 });
+    const db = drizzle({ client, logger: { logQuery: onQuery } });
+    const close = async (): Promise<void> => {
+      client.close();
+      await opened.close();
+    };
+    return { opened, history: historyOf(db, 's'), close };
+  }
+
+  it.each([undefined, 700])(
+    'gives a history of one moment although it is another one between two of its pages, %s [SESS-160]',
+    async (count) => {
+      let pages = 0;
+      const other: { replace?: () => void } = {};
+      const { opened, history, close } = await logging((statement) => {
+        if (/^select id, message_data/.test(statement) && ++pages === 2) other.replace?.();
+      });
+      await history.write({ type: 'append', texts: textsOf(1200) });
+      const client = new Database(opened.url);
+      other.replace = () => {
+        client.exec("delete from agent_messages where session_id = 's' and id > 900");
+        client.close();
+      };
+      pages = 0;
+      expect(await read(history, count)).toEqual(textsOf(count ?? 900, count === undefined ? 1 : 201));
+      await close();
+    },
+  );
+
+  it('lets no other writer in between the look and the change of a transaction [SESS-264]', async () => {
+    const met: unknown[] = [];
+    const other: { write?: () => void } = {};
+    const { opened, history, close } = await logging((statement) => {
+      if (/^select digest, result/.test(statement)) other.write?.();
+    });
+    await history.write({ type: 'append', texts: textsOf(1) });
+    const client = new Database(opened.url, { timeout: 0 });
+    other.write = () => {
+      try {
+        client.exec("update agent_sessions set updated_at = '2001-01-01 00:00:00'");
+        met.push('written');
+      } catch (error) {
+        met.push((error as { code?: unknown }).code);
+      }
+    };
+    await history.write({ type: 'replace', texts: textsOf(2), operation: { id: 'op', digest: 'd' } });
+    expect(met).toEqual(['SQLITE_BUSY']);
+    client.close();
+    await close();
+  });
+});
