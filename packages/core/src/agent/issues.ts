@@ -13,8 +13,17 @@ const maxIssues = 5;
  * never a validator's own words, which may quote one.
  */
 export function issueTexts(issues: readonly StandardSchemaV1.Issue[], schema: JsonSchema, value: unknown): string {
-  const texts = issues.slice(0, maxIssues).map((issue) => issueText(issue, schema, value));
+  const texts = issues.slice(0, maxIssues).map((issue) => textOf(issue, schema, value));
   return [...new Set(texts)].join('; ');
+}
+
+/** Issues of strange validators may be anything, and a value of the program's own may throw while it is read. */
+function textOf(issue: StandardSchemaV1.Issue, schema: JsonSchema, value: unknown): string {
+  try {
+    return issueText(issue, schema, value);
+  } catch {
+    return `${showPath('')}: invalid value`;
+  }
 }
 
 function issueText(issue: StandardSchemaV1.Issue, root: Json, value: unknown): string {

@@ -56,7 +56,15 @@ export function thrownIssues(error: unknown): StandardSchemaV1.Issue[] {
     );
     if (issues.length > 0) return issues;
   }
-  return [{ message: error instanceof Error ? error.message : String(error) }];
+  return [{ message: thrownText(error) }];
+}
+
+function thrownText(error: unknown): string {
+  try {
+    return error instanceof Error ? error.message : String(error);
+  } catch {
+    return 'Invalid value';
+  }
 }
 
 export type AnySchema = SchemaWithJson<unknown, unknown>;

@@ -68,14 +68,42 @@ function read(
 }
 
 function jsonOf(value: unknown, tool: string): string {
-  let text: unknown;
-  try {
-    text = isObject(value) ? JSON.stringify(value) : undefined;
-  } catch {
-    // A cycle, a bigint, or a `toJSON` that throws: told below.
-  }
-  if (typeof text === 'string') return text;
+  const text = isObject(value) ? jsonForm(value) : undefined;
+  // A `toJSON` may make anything of an object.
+  if (text?.startsWith('{')) return text;
   throw new UserError(
-    `tool ${tool}: what it returned must be an object with a JSON form, since the tool has an \`outputSchema\`; it is ${kindOf(value)}.`,
+    `tool ${tool}: what it returned must be an object with a JSON form, since the tool has an \`outputSchema\`; it is ${unfit(value)}.`,
   );
+}
+
+/** Never the value itself, which `kindOf` tells of numbers. */
+function unfit(value: unknown): string {
+  if (isObject(value))
+    return 'an object of which JSON would tell something else (Date, Map, bytes), or nothing (a cycle, a bigint, NaN)';
+  return typeof value === 'number' ? 'a number' : kindOf(value);
+}
+
+/**
+ * Compact JSON of a value; `undefined` where there is none, or where it would say something else: `null` for NaN, `{}` for
+ * a Map. Members without a value are left out. Never throws.
+ */
+export function jsonForm(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value, refuseLoss);
+  } catch {
+    // A cycle, a bigint, a getter or `toJSON` that throws, or what is refused here.
+    return undefined;
+  }
+}
+
+function refuseLoss(_key: string, value: unknown): unknown {
+  const isLost = typeof value === 'number' ? !Number.isFinite(value) : isObject(value) && isHollow(value);
+  if (isLost) throw new TypeError('has no JSON form');
+  return value;
+}
+
+/** What an instance holds is not in its members, or they are bytes. */
+function isHollow(value: object): boolean {
+  if (ArrayBuffer.isView(value)) return true;
+  return !isPlainObject(value) && Object.keys(value).length === 0;
 }

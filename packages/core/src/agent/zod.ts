@@ -45,6 +45,11 @@ export function runPatiently(
   return { issues: result.issues.map(({ message = 'Invalid input', path = [] }) => ({ message, path })) };
 }
 
+/** Whether no part of a zod schema waits for anything: a promise of it then hides that something threw. */
+export function neverWaits(schema: AnySchema): boolean {
+  return internalsOf(schema) !== undefined && waitsOf(schema) === 'never';
+}
+
 /** `undefined`: no schema and no check of zod 4. */
 function internalsOf(schema: object): ZodInternals | undefined {
   const { _zod: internals } = schema as { readonly _zod?: unknown };

@@ -6,6 +6,7 @@ import type { ModelResponse } from '../../models/model.ts';
 import type { ToolApprovalItem } from '../../state/decisions.ts';
 import type { ProcessedResponse, ToolLookupKey } from '../../state/record.ts';
 import { ModelBehaviorError } from '../../base/errors.ts';
+import { isObject } from '../../base/json.ts';
 import {
   CompactionItem,
   HandoffCallItem,
@@ -67,7 +68,7 @@ export function classify(response: ModelResponse, agent: AnyAgent, tools: ToolTa
   for (const raw of response.output) {
     const handoff = raw.type === 'function_call' ? findHandoff(raw, tools) : undefined;
     if (raw.type === 'function_call' && handoff) {
-      checkCaller(raw);
+      checkCaller(raw, modelAlone);
       const call = { call: raw, item: new HandoffCallItem(agent, raw), handoff, role: 'handoff' } as const;
       handoffs.push(call);
       items.push(call.item);
@@ -158,20 +159,29 @@ function newCall(agent: AnyAgent, call: ResponseFunctionToolCall, tools: ToolTab
 const modelAlone: readonly ToolCaller[] = ['direct'];
 
 /**
- * Who made the call may make it (TOOL-P9).
+ * Who made the call may make it (TOOL-P9). `permitted`: by the tool; without one anybody may, and the call finds no tool.
  * @throws ModelBehaviorError
  */
-function checkCaller({ name, caller }: ResponseFunctionToolCall, permitted = modelAlone): void {
-  const type: string = caller?.type ?? 'direct';
-  if (type !== 'direct' && type !== 'program')
+export function checkCaller(call: ResponseFunctionToolCall, permitted: readonly ToolCaller[] | undefined): void {
+  const { name } = call;
+  const kind = callerKind(call.caller);
+  if (kind === undefined)
     throw new ModelBehaviorError(
-      `The call of ${name} has an unsupported caller type: it is neither direct nor a program.`,
+      `The call of ${name} has an unsupported caller type: it is neither direct nor a program with an id.`,
     );
-  const kind = type === 'direct' ? 'direct' : 'programmatic';
-  if (!permitted.includes(kind))
+  if (permitted && !permitted.includes(kind))
     throw new ModelBehaviorError(
       `The call of ${name} is ${kind}, and its permitted callers are: ${permitted.join(', ')}.`,
     );
+}
+
+/** `undefined`: a caller that cannot be told; it must not pass for the model itself. */
+function callerKind(caller: unknown): ToolCaller | undefined {
+  if (caller === undefined || caller === null) return 'direct';
+  if (!isObject(caller)) return undefined;
+  const { type, caller_id: programId } = caller;
+  if (type === 'direct') return 'direct';
+  return type === 'program' && typeof programId === 'string' && programId !== '' ? 'programmatic' : undefined;
 }
 
 /** Of a stored response: its item says what the tool was then. */

@@ -13,7 +13,6 @@ import { extractCustomData } from '../../agent/custom-data.ts';
 import { invokeTool } from '../../agent/invoke.ts';
 import type { InvokeOptions, ToolFailure, ToolInvocation } from '../../agent/invoke.ts';
 import { toolInternals } from '../../agent/tool-internals.ts';
-import { toolOutputOnWire } from '../../agent/tool-output-parts.ts';
 import type { ToolOutputOnWire } from '../../agent/tool-output-parts.ts';
 import { ModelBehaviorError } from '../../base/errors.ts';
 import { addCustomData, ToolCallOutputItem } from '../../items/items.ts';
@@ -24,6 +23,7 @@ import type { ToolContext } from '../../state/context.ts';
 import { paused } from '../env.ts';
 import { callSharedHooks } from '../hooks.ts';
 import { Batch } from './batch.ts';
+import { callOutput, outputOnWire } from './call-output.ts';
 import { gate, storedVerdict } from './gate.ts';
 import { Places } from './places.ts';
 import { mayReenter } from './reenter.ts';
@@ -285,7 +285,7 @@ class CallRun {
     text?: string,
   ): Promise<void> | undefined {
     this.#batch.committing(this.#call);
-    const onWire = text ?? toolOutputOnWire(output);
+    const onWire = text ?? outputOnWire(this.#call.call, tool, output);
     const item = this.#commit(onWire, output, tool);
     span?.output(typeof onWire === 'string' ? output : onWire.map(tracedPart));
     const { customDataExtractor } = toolInternals(tool);
@@ -338,8 +338,12 @@ class CallRun {
 
   /** The call happened in an earlier life; somebody knows what it gave. */
   #takeOutput(answer: StoredDecision, span: FunctionSpan | undefined): void {
-    const { output } = answer;
-    this.#commit(toolOutputOnWire(output), output, this.#call.tool);
+    const { tool, call } = this.#call;
+    const readResult = tool && toolInternals(tool).readResult;
+    // A text stands in place of a value, as one that answers a failure does.
+    const told = readResult && typeof answer.output !== 'string' ? readResult(answer.output) : undefined;
+    const output = told ? told.value : answer.output;
+    this.#commit(told?.text ?? outputOnWire(call, tool, output), output, tool);
     applyAnswer(this.#pass.record, answer);
     span?.output(output);
   }
@@ -348,8 +352,9 @@ class CallRun {
     this.#markExecuted();
     const text = await rejectionText(this.#env, this.#call.call, message);
     if (this.#batch.closed) return;
-    this.#commit(text, text, this.#call.tool);
-    span?.rejected(this.#call.call, text);
+    const { call, tool } = this.#call;
+    this.#commit(outputOnWire(call, tool, text), text, tool);
+    span?.rejected(call, text);
   }
 
   /** @throws ModelBehaviorError unless the run tells the model instead */
@@ -383,8 +388,7 @@ class CallRun {
   }
 
   #commit(onWire: ToolOutputOnWire, output: unknown, tool: FunctionTool<never> | undefined): ToolCallOutputItem {
-    const raw = { type: 'function_call_output', call_id: this.#call.call.call_id, output: onWire } as const;
-    const item = new ToolCallOutputItem(this.#pass.agent, raw, {
+    const item = new ToolCallOutputItem(this.#pass.agent, callOutput(this.#call.call, onWire), {
       output,
       toolOrigin: tool?.origin ?? originOf(this.#call),
     });

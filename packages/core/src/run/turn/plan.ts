@@ -10,7 +10,7 @@ import { callIdentity } from '../../state/identity.ts';
 import { executedUncommitted } from '../../state/ledger.ts';
 import { lookupKeyOf } from '../../state/lookup-key.ts';
 import { ModelBehaviorError } from '../../base/errors.ts';
-import { findHandoff, withoutRepeats } from './classify.ts';
+import { checkCaller, findHandoff, withoutRepeats } from './classify.ts';
 import type { Classified, FunctionCall, HandoffCall, ToolTable } from './classify.ts';
 
 /** A function call with the row that the ledger has for it. */
@@ -103,6 +103,9 @@ export function planResume(
   const plan = planResponse(stored, ledger, mayGoOn, ({ call }) => pausedRunOf(record, call));
   for (const call of plan.calls) {
     if (call.paused && decision(call) !== false) checkPaused(call, tools);
+    // What a tool lets call it is asked again, unless the call is not going to run (STATE-226).
+    if (decision(call) !== false && answerTo(record, call.call.call_id)?.type !== 'done')
+      checkCaller(call.call, call.tool?.allowedCallers);
     if (call.tool === undefined && findHandoff(call.call, tools) && decision(call) === true)
       throw new ModelBehaviorError(
         `The call ${call.call.name} (${call.call.call_id}) was approved as the call of a tool, and agent ${owner.name} has a handoff of that name now. Rename the handoff, or start a new run.`,
