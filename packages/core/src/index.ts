@@ -53,6 +53,7 @@ export { tool, toolFor } from './agent/tool.ts';
 export { toolOutput } from './agent/tool-output-helpers.ts';
 export type { ToolOutputFile, ToolOutputImage, ToolOutputText } from './agent/tool-output-helpers.ts';
 export type {
+  FitsOutput,
   FunctionTool,
   IsEnabled,
   MaybePromise,
@@ -65,6 +66,7 @@ export type {
   ToolOrigin,
   ToolOverrides,
   ToolParameters,
+  ToolValue,
 } from './agent/tool.ts';
 export { RunContext, ToolContext } from './state/context.ts';
 

@@ -154,7 +154,7 @@ bothForms((runForm, form) => {
         name: 'find',
         outputSchema: z.object({ n: z.number() }),
         failureErrorFunction: () => 'all is well',
-        execute: () => ({ n: 's3cret' }),
+        execute: (): { n: number } => JSON.parse('{"n":"s3cret"}'),
       });
       const model = new ScriptedModel([toolCall('find', {}, { callId: 'c' }), 'done']);
       const error: unknown = await runForm(new Agent({ name: 'A', model, tools: [find] }), 'hi').catch(

@@ -25,7 +25,9 @@ export function readTimeout({
   timeoutMs,
   timeoutBehavior = 'error_as_result',
   timeoutErrorFunction,
-}: ToolOptions<undefined, never, unknown>): ToolTimeout | undefined {
+}: Pick<ToolOptions<undefined, never, unknown>, 'timeoutMs' | 'timeoutBehavior' | 'timeoutErrorFunction'>):
+  | ToolTimeout
+  | undefined {
   return timeoutMs === undefined
     ? undefined
     : { ms: timeoutMs, behavior: timeoutBehavior, errorFunction: timeoutErrorFunction };

@@ -4,6 +4,7 @@ import type { AgentTool } from './agent-tool.ts';
 import type { CustomDataExtractor } from './custom-data.ts';
 import type { ToolInputGuardrail, ToolOutputGuardrail } from './guardrail.ts';
 import type { JsonSchema, SchemaWithJson } from './schema.ts';
+import type { FitsOutput, ToolValue } from './tool-value.ts';
 import type { ToolInternals } from './tool-internals.ts';
 import type { ToolTimeoutError } from '../base/errors.ts';
 import type { JsonObject } from '../items/wire.ts';
@@ -23,6 +24,7 @@ import { readResultSchema } from './tool-result.ts';
 export type { ToolCustomDataContext } from './custom-data.ts';
 export type { OutputSchema, OutputType } from './output.ts';
 export type { JsonSchema, SchemaWithJson } from './schema.ts';
+export type { FitsOutput, ToolValue } from './tool-value.ts';
 
 export type MaybePromise<T> = T | Promise<T>;
 
@@ -44,8 +46,8 @@ export type ToolErrorFunction<C> = (ctx: RunContext<C>, error: Error) => MaybePr
 
 export type IsEnabled<C> = boolean | ((ctx: RunContext<C>, agent: AnyAgent) => MaybePromise<boolean>);
 
-/** `C` comes from `execute`, `CB` from the other callbacks; `toolFor<My>()` fixes both. */
-export interface ToolOptions<P, C, R, CB = C> {
+/** `C` comes from `execute`, `CB` from the other callbacks; `toolFor<My>()` fixes both. `S` is what `outputSchema` is. */
+export interface ToolOptions<P, C, R, CB = C, S = undefined> {
   /** Default: the name of the function `execute`, if it has one of its own. Letters, digits, `_`, `-`; at most 64. */
   name?: string | undefined;
   title?: string | undefined;
@@ -53,7 +55,10 @@ export interface ToolOptions<P, C, R, CB = C> {
   parameters?: P & NeedsJsonSchema<P>;
   /** Strict JSON Schema on the wire. Default `true`. */
   strict?: boolean | undefined;
-  /** Its value becomes text (strings as they are, everything else as JSON), or what `toolOutput` makes: text, images, files. */
+  /**
+   * Its value becomes text (strings as they are, everything else as JSON), or what `toolOutput` makes: text, images, files.
+   * With `outputSchema` it is an object that becomes JSON.
+   */
   execute: (args: ToolArgs<P>, ctx: ToolContext<C>) => MaybePromise<R>;
   /** Asked before the call runs. Default `false`. */
   needsApproval?: NeedsApproval<CB, ToolArgs<P>> | undefined;
@@ -78,20 +83,30 @@ export interface ToolOptions<P, C, R, CB = C> {
   customDataExtractor?: CustomDataExtractor<CB> | undefined;
   /** At most so many calls of this tool at once in one run. Default: all. */
   maxConcurrency?: number | undefined;
-  /** Who may call it: the model itself, or a program that the model wrote. Default `['direct']`. */
+  /**
+   * Who may call it: the model itself (`direct`), programs that the model wrote (`programmatic`), or both. Default
+   * `['direct']`. A call by anyone else fails the run before a tool runs. The tool of the service that runs programs is not
+   * part of this SDK yet: with the models that it has, calls are direct.
+   */
   allowedCallers?: readonly ToolCaller[] | undefined;
   /**
-   * What `execute` returns, an object, told to the model. Each value is checked against it; one that does not fit fails the
-   * run. A bare JSON Schema is told and not checked.
+   * What `execute` returns, an object, told to the model (of a Standard Schema its output side, in strict form: no optional
+   * members). Each value goes through the schema; what that gives, after transforms and defaults, is what the model,
+   * guardrails, hooks and `item.output` get. A value that does not fit, or has no JSON form, fails the run with a `UserError`
+   * whatever `failureErrorFunction` says. Texts in place of a value (failures, timeouts, rejections) are not checked, nor is
+   * anything by a bare JSON Schema.
+   *
+   * @example outputSchema: z.object({ left: z.number(), shelf: z.string().nullable() })
    */
-  outputSchema?: SchemaWithJson<unknown, unknown> | JsonSchema | undefined;
+  outputSchema?: S & NeedsJsonSchema<S>;
   /** Merged into the wire tool. */
   providerData?: JsonObject | undefined;
 }
 
+/** Who calls a tool: the model itself, or a program that the model wrote. */
 export type ToolCaller = 'direct' | 'programmatic';
 
-/** A function tool as others see it; immutable, made by `tool`. `C` = the context it needs, `A` = its arguments, `R` = what it returns. */
+/** A function tool as others see it; immutable, made by `tool`. `C` = the context it needs, `A` = its arguments, `R` = what it gives. */
 export interface FunctionTool<in C = unknown, in A = never, out R = unknown> {
   readonly type: 'function';
   readonly name: string;
@@ -101,6 +116,7 @@ export interface FunctionTool<in C = unknown, in A = never, out R = unknown> {
   readonly description: string;
   readonly paramsJsonSchema: JsonSchema;
   readonly strictJsonSchema: boolean;
+  /** What it declares to return, as it is sent. */
   readonly outputJsonSchema: JsonSchema | undefined;
   readonly origin: ToolOrigin;
   readonly needsApproval: NeedsApproval<C, A>;
@@ -109,12 +125,14 @@ export interface FunctionTool<in C = unknown, in A = never, out R = unknown> {
   /** Parses, validates and runs, with timeout and failure policy. Unit tests: `invokeFunctionTool`. */
   onInvokeTool(ctx: ToolContext<C>, argumentsJson: string): Promise<unknown>;
   /** A copy with other options; the source is untouched. */
-  copyWith(overrides: ToolOverrides<C, A>): FunctionTool<C, A, R>;
+  copyWith<S extends ToolParameters = undefined>(
+    overrides: ToolOverrides<C, A, S>,
+  ): FunctionTool<C, A, ToolValue<S, R>>;
 }
 
 /** What `copyWith` can change: all but parameters and body. */
-export type ToolOverrides<C, A> = Omit<
-  ToolOptions<undefined, C, unknown>,
+export type ToolOverrides<C, A, S = undefined> = Omit<
+  ToolOptions<undefined, C, unknown, C, S>,
   'parameters' | 'execute' | 'needsApproval'
 > & {
   needsApproval?: NeedsApproval<C, A> | undefined;
@@ -136,27 +154,33 @@ export type Tool<C = unknown> = FunctionTool<C, never, unknown>;
  * @throws UserError for a bad name, option or schema; it names the tool and the path in the schema
  * @example tool({ name: 'refund', parameters: z.object({ id: z.string() }), needsApproval: true, execute: ({ id }, ctx: ToolContext<My>) => ctx.context.db.refund(id) })
  */
-export function tool<P extends ToolParameters = undefined, C = unknown, R = unknown, CB = C>(
-  options: ToolOptions<P, C, R, CB>,
-): FunctionTool<unknown extends CB ? C : C & CB, ToolArgs<P>, R> {
+export function tool<
+  P extends ToolParameters = undefined,
+  C = unknown,
+  R = unknown,
+  CB = C,
+  S extends ToolParameters = undefined,
+>(
+  options: ToolOptions<P, C, R, CB, S> & FitsOutput<S, NoInfer<R>>,
+): FunctionTool<unknown extends CB ? C : C & CB, ToolArgs<P>, ToolValue<S, R>> {
   return make(options as unknown as Options) as unknown as FunctionTool<
     unknown extends CB ? C : C & CB,
     ToolArgs<P>,
-    R
+    ToolValue<S, R>
   >;
 }
 
 /** `tool` for one context type: every `ctx` is typed without annotations. `const tool = toolFor<My>()`. */
-export function toolFor<C>(): <P extends ToolParameters = undefined, R = unknown>(
-  options: ToolOptions<P, C, R>,
-) => FunctionTool<C, ToolArgs<P>, R> {
+export function toolFor<C>(): <P extends ToolParameters = undefined, R = unknown, S extends ToolParameters = undefined>(
+  options: ToolOptions<P, C, R, C, S> & FitsOutput<S, NoInfer<R>>,
+) => FunctionTool<C, ToolArgs<P>, ToolValue<S, R>> {
   return tool;
 }
 
 // ---- construction
 
 /** Options whatever their types are. */
-type Options = ToolOptions<undefined, never, unknown> & { readonly [behind]?: AgentTool };
+type Options = ToolOptions<undefined, never, unknown, never, ToolParameters> & { readonly [behind]?: AgentTool };
 
 /** Passed beside the options by `asTool`; copies of the tool have it too. */
 const behind: unique symbol = Symbol('the agent behind the tool');
@@ -217,10 +241,24 @@ function toolName({ name, execute }: Options): string {
 
 const direct: readonly ToolCaller[] = Object.freeze(['direct']);
 
+/** Whether it is a list; what stands in it, `readCallers` looks at. */
 function checkCallers(value: unknown): string | undefined {
-  const isList = Array.isArray(value) && value.length > 0 && new Set(value).size === value.length;
-  if (isList && value.every((caller) => caller === 'direct' || caller === 'programmatic')) return undefined;
-  return "a list of 'direct', 'programmatic' or both";
+  return Array.isArray(value) ? undefined : "a list of 'direct', 'programmatic' or both";
+}
+
+/** @throws UserError that says what is wrong with the list */
+function readCallers(callers: readonly ToolCaller[] | undefined, where: string): readonly ToolCaller[] {
+  if (callers === undefined) return direct;
+  const list = [...callers];
+  let problem: string | undefined;
+  if (list.length === 0) problem = 'it is empty; `isEnabled: false` hides a tool from everybody';
+  else if (!list.every((caller) => caller === 'direct' || caller === 'programmatic'))
+    problem = 'it holds something else';
+  else if (new Set(list).size < list.length) problem = 'it names one twice';
+  if (problem === undefined) return Object.freeze(list);
+  throw new UserError(
+    `Option 'allowedCallers' of ${where} must be a list of 'direct', 'programmatic' or both: ${problem}.`,
+  );
 }
 
 /** A list of its own; `undefined` when there is nothing in it. */
@@ -262,10 +300,15 @@ class ToolImpl implements FunctionTool<never> {
     this.description = options.description ?? '';
     this.paramsJsonSchema = parameters.json;
     this.strictJsonSchema = strict;
+    const agentTool = options[behind];
+    if (agentTool && options.outputSchema !== undefined)
+      throw new UserError(
+        `${where}: a tool made by \`asTool\` returns a text and takes no \`outputSchema\`. Give the agent an \`outputType\`.`,
+      );
     const result = options.outputSchema === undefined ? undefined : readResultSchema(options.outputSchema, name);
     this.outputJsonSchema = result?.json;
     this.needsApproval = needsApproval;
-    this.allowedCallers = options.allowedCallers === undefined ? direct : Object.freeze([...options.allowedCallers]);
+    this.allowedCallers = readCallers(options.allowedCallers, where);
     this.providerData =
       options.providerData && (freezeDeep(copySchema(options.providerData, `${where}: providerData`)) as JsonObject);
     const inputGuardrails = given(options.inputGuardrails);
@@ -280,7 +323,6 @@ class ToolImpl implements FunctionTool<never> {
       inputGuardrails,
       outputGuardrails,
     } as Options;
-    const agentTool = options[behind];
     this.origin = Object.freeze(
       agentTool === undefined
         ? { type: 'function' }
@@ -310,10 +352,14 @@ class ToolImpl implements FunctionTool<never> {
     return (await invokeTool(this, ctx, argumentsJson)).output;
   }
 
-  copyWith(overrides: ToolOverrides<never, never>): FunctionTool<never> {
+  copyWith(overrides: ToolOverrides<never, never, never>): FunctionTool<never, never, never> {
     checkOptions(overrides, overridable, `tool ${this.name}: copyWith`);
     const options: Record<PropertyKey, unknown> = { ...this.#options, name: this.name };
     for (const [key, value] of Object.entries(overrides)) if (value !== undefined) options[key] = value;
-    return new ToolImpl(options as unknown as Options, toolName(options as unknown as Options));
+    return new ToolImpl(options as unknown as Options, toolName(options as unknown as Options)) as FunctionTool<
+      never,
+      never,
+      never
+    >;
   }
 }
