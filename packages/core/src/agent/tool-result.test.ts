@@ -82,16 +82,124 @@ describe('a tool that declares what it returns', () => {
     }
   });
 
-  test('whose value has no JSON form fails with the remedy, checked or not [TOOL-R9]', async () => {
-    const cycle: { self?: unknown } = {};
-    cycle.self = cycle;
-    for (const value of [cycle, { big: 1n }, 'text', [1], undefined, null])
-      await expect(invokeFunctionTool(returns({ type: 'object', properties: {} }, value), {})).rejects.toThrow(
-        /tool find: what it returned must be an object with a JSON form/,
+  const cycle: { self?: unknown } = {};
+  cycle.self = cycle;
+  const deep = (levels: number): object => {
+    let value = {};
+    for (let level = 0; level < levels; level += 1) value = { value };
+    return value;
+  };
+  test.each([
+    ['a cycle', cycle],
+    ['a bigint', { big: 1n }],
+    ['NaN', { list: [Number.NaN] }],
+    ['Infinity', { n: Number.NEGATIVE_INFINITY }],
+    ['a date', new Date(0)],
+    ['a Map', new Map([[1, 2]])],
+    ['a Set below', { set: new Set([1]) }],
+    ['a promise below', { later: Promise.resolve(1) }],
+    ['an error below', { error: new Error('s3cret') }],
+    ['bytes', new Uint8Array(3)],
+    ['bytes below', { bytes: new Uint8Array(3) }],
+    ['what turns itself into a text', { toJSON: () => 's3cret' }],
+    ['what turns itself into a list', { toJSON: () => ['{'] }],
+    ['what turns itself into nothing', { toJSON: () => undefined }],
+    [
+      'a toJSON that throws',
+      {
+        toJSON: () => {
+          throw new Error('s3cret');
+        },
+      },
+    ],
+    [
+      'a getter that throws',
+      {
+        get n() {
+          throw new Error('s3cret');
+        },
+      },
+    ],
+    ['a text in an object', Object('s3cret')],
+    ['a depth that nothing can write', deep(100_000)],
+    ['a text', 's3cret'],
+    ['a number', 4_111_111_111],
+    ['a list', [1]],
+    ['nothing', undefined],
+    ['null', null],
+    ['a function', () => 1],
+  ])('whose value is %s fails with the remedy, and nothing of the value [TOOL-R9]', async (_, value) => {
+    const open = { type: 'object', properties: {} };
+    for (const schema of [open, jsonSchema(open)]) {
+      const failing = invokeFunctionTool(returns(schema, value), {});
+      await expect(failing).rejects.toThrow(/^tool find: what it returned must be an object with a JSON form/);
+      await expect(failing).rejects.toBeInstanceOf(UserError);
+      await expect(failing).rejects.not.toThrow(/s3cret|4111111111/);
+    }
+  });
+
+  test('whose value has a JSON form gives it, whatever its prototype, and may leave members out [TOOL-R9]', async () => {
+    class Place {
+      readonly at = new Date(0);
+      readonly unknown = undefined;
+    }
+    for (const value of [
+      { a: 1 },
+      Object.assign(Object.create(null) as object, { a: 1 }),
+      new Place(),
+      Object.freeze({ text: '\ud800' }),
+      JSON.parse('{"__proto__":{"a":1}}') as object,
+    ])
+      expect(await invokeFunctionTool(returns({ type: 'object', properties: {} }, value), {})).toBe(value);
+  });
+
+  test('whose value throws while it is checked does not fit; nothing of what it threw is told [TOOL-R9]', async () => {
+    const refuses = (): never => {
+      throw new Error('s3cret');
+    };
+    let reads = 0;
+    const values = [
+      Object.defineProperty({}, 'n', { get: refuses, enumerable: true }),
+      // It throws when it is looked at for the message.
+      Object.defineProperty({}, 'n', { get: () => (reads++ === 0 ? 'x' : refuses()), enumerable: true }),
+      new Proxy({ n: 'x' }, { getOwnPropertyDescriptor: refuses }),
+    ];
+    for (const value of values) {
+      const failing = invokeFunctionTool(returns(z.object({ n: z.number() }), value), {});
+      await expect(failing).rejects.toThrow(
+        'tool find: what it returned does not match its `outputSchema`: (root): invalid value.',
       );
-    expect(await invokeFunctionTool(returns(jsonSchema({ type: 'object', properties: {} }), { a: 1 }), {})).toEqual({
-      a: 1,
-    });
+    }
+  });
+
+  test.each([
+    ['no list of issues', () => ({ issues: 's3cret' })],
+    ['an empty list', () => ({ issues: [] })],
+    ['an issue that is null', () => ({ issues: [null] })],
+    ['a path that is none', () => ({ issues: [{ message: 's3cret', path: 5 }] })],
+    ['a path of nulls', () => ({ issues: [{ message: 's3cret', path: [null] }] })],
+    ['nothing', () => undefined],
+    [
+      'an exception without a text',
+      () => {
+        throw Object.create(null);
+      },
+    ],
+    [
+      'an exception with issues that are none',
+      () => {
+        throw Object.assign(new Error('s3cret'), { issues: [{ path: [null] }] });
+      },
+    ],
+  ])('whose strange validator gives %s does not fit [TOOL-R9]', async (_, validate) => {
+    const json = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] };
+    const schema = {
+      '~standard': { version: 1, vendor: 'x', validate, jsonSchema: { input: () => json, output: () => json } },
+    };
+    const failing = invokeFunctionTool(returns(schema, { n: 1 }), {});
+    await expect(failing).rejects.toThrow(
+      'tool find: what it returned does not match its `outputSchema`: (root): invalid value.',
+    );
   });
 });
 
