@@ -1,7 +1,11 @@
+import { toStandardJsonSchema } from '@valibot/to-json-schema';
+import * as v from 'valibot';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { UserError } from '../base/errors.ts';
 import { Agent } from './agent.ts';
+import { invokeFunctionTool } from './invoke-function-tool.ts';
+import { outputSchema } from './output.ts';
 import { tool } from './tool.ts';
 
 describe('the list of callers', () => {
@@ -30,6 +34,30 @@ describe('a schema of the result', () => {
     const made = new Agent({ name: 'Stock' }).asTool({ toolName: 'stock' });
     expect(() => made.copyWith({ outputSchema: z.object({ n: z.number() }) })).toThrow(
       'tool stock: a tool made by `asTool` returns a text and takes no `outputSchema`. Give the agent an `outputType`.',
+    );
+  });
+
+  test('may have optional members that a default fills, as Valibot declares them [TOOL-F8]', async () => {
+    const entries = { shelf: v.optional(v.string(), 'A1'), note: v.nullish(v.string(), null) };
+    const made = tool({
+      name: 'stock',
+      outputSchema: toStandardJsonSchema(v.object({ place: v.object(entries) })),
+      execute: () => ({ place: {} }),
+    });
+    expect(made.outputJsonSchema).toMatchObject({ properties: { place: { required: ['shelf', 'note'] } } });
+    expect(await invokeFunctionTool(made, {})).toEqual({ place: { shelf: 'A1', note: null } });
+    const optional = toStandardJsonSchema(v.object({ place: v.object({ ...entries, row: v.optional(v.string()) }) }));
+    expect(() => made.copyWith({ outputSchema: optional })).toThrow(/outputSchema: place\.row is optional/);
+  });
+
+  test('is not what `outputSchema()` makes for agents, and no map of schemas; the error tells the way [TOOL-F8]', () => {
+    const make = (schema: unknown) => () =>
+      tool({ name: 'stock', outputSchema: schema as z.ZodType, execute: () => ({}) });
+    expect(make(outputSchema(z.object({ n: z.number() })))).toThrow(
+      'tool stock: outputSchema: takes the schema itself, not what `outputSchema()` makes of it, which is for agents.',
+    );
+    expect(make({ n: z.number() })).toThrow(
+      'tool stock: outputSchema: `n` is a schema, and a JSON Schema holds none: make it an object with the library, as by z.object().',
     );
   });
 });

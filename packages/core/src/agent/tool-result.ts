@@ -23,30 +23,49 @@ export interface DeclaredResult {
 export function readResultSchema(given: unknown, tool: string): DeclaredResult {
   const where = `tool ${tool}: outputSchema`;
   const schema = hasStandard(given) ? withJson(given, where) : undefined;
-  if (schema === undefined && !isPlainObject(given))
-    throw new UserError(`${where}: takes a Standard Schema or a JSON Schema object, not ${kindOf(given)}.`);
+  if (schema === undefined) checkDocument(given, where);
   const declared = schema ? outputJson(schema, where) : copySchema(given as JsonSchema, where);
   if (Object.keys(declared).length === 0 || !hasObjectRoot(declared))
     throw new UserError(`${where}: must be an object at the root. Put the value into a member of an object.`);
-  if (schema && !isHandWritten(schema)) refuseOptional(declared, where);
+  // Valibot gives both sides alike: what a default fills is there in the end.
+  if (schema && !isHandWritten(schema)) refuseOptional(declared, where, schema['~standard'].vendor === 'valibot');
   const json = freezeDeep(strictForm(declared, where, 'Change the shape.'));
   return { json, read: (value) => read(value, schema, declared, tool) };
 }
 
+/** @throws UserError for what is no JSON Schema document, with the way where it is clear what was meant */
+function checkDocument(given: unknown, where: string): void {
+  if (isObject(given) && typeof given['validateJson'] === 'function')
+    throw new UserError(
+      `${where}: takes the schema itself, not what \`outputSchema()\` makes of it, which is for agents.`,
+    );
+  if (!isPlainObject(given))
+    throw new UserError(`${where}: takes a Standard Schema or a JSON Schema object, not ${kindOf(given)}.`);
+  const member = Object.keys(given).find((name) => hasStandard(given[name]));
+  if (member !== undefined)
+    throw new UserError(
+      `${where}: \`${member}\` is a schema, and a JSON Schema holds none: make it an object with the library, as by z.object().`,
+    );
+}
+
 /** The wire form says that every member is there; a value without one would break that word. */
-function refuseOptional(declared: JsonSchema, where: string): void {
-  const found = findPart(declared, (node) => optionalMember(node) !== undefined);
+function refuseOptional(declared: JsonSchema, where: string, defaultsFill: boolean): void {
+  const found = findPart(declared, (node) => optionalMember(node, defaultsFill) !== undefined);
   if (found === undefined) return;
-  const path = joinPath(found.path, optionalMember(found.node) ?? '');
+  const path = joinPath(found.path, optionalMember(found.node, defaultsFill) ?? '');
   throw new UserError(
     `${where}: ${showPath(path)} is optional, and strict mode wants every member. Make it nullable, and return null.`,
   );
 }
 
-function optionalMember({ properties, required }: Readonly<Record<string, unknown>>): string | undefined {
+function optionalMember(
+  { properties, required }: Readonly<Record<string, unknown>>,
+  defaultsFill: boolean,
+): string | undefined {
   if (!isObject(properties)) return undefined;
   const needed: readonly unknown[] = Array.isArray(required) ? required : [];
-  return Object.keys(properties).find((name) => !needed.includes(name));
+  const isFilled = (member: unknown): boolean => defaultsFill && isObject(member) && 'default' in member;
+  return Object.keys(properties).find((name) => !needed.includes(name) && !isFilled(properties[name]));
 }
 
 function read(
@@ -64,10 +83,11 @@ function read(
       );
     value = checked.value;
   }
-  return { value, text: jsonOf(value, tool) };
+  return { value, text: resultText(value, tool) };
 }
 
-function jsonOf(value: unknown, tool: string): string {
+/** What the model reads of a declared value. @throws UserError for what is no object with a JSON form */
+export function resultText(value: unknown, tool: string): string {
   const text = isObject(value) ? jsonForm(value) : undefined;
   // A `toJSON` may make anything of an object.
   if (text?.startsWith('{')) return text;
