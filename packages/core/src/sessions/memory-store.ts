@@ -25,7 +25,7 @@ interface Entry {
   metadata?: Record<string, unknown> | undefined;
 }
 
-class MemoryStore implements SessionStoreBackend<MemorySession> {
+export class MemoryStore implements SessionStoreBackend<MemorySession> {
   /** Of all ids that were asked for; a session exists once something was written. */
   readonly #entries = new Map<string, Entry>();
 

@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 
 import type { HistoryOperation, Session } from '../../sessions/contract.ts';
+import { SessionVersionConflictError } from '../../sessions/errors.ts';
 import { MemorySession } from '../../sessions/memory.ts';
 import type { SessionFixture } from './session.ts';
 import { sessionContract } from './session.ts';
@@ -104,7 +105,84 @@ const faults: Record<string, Break> = {
     applyHistoryTransaction: ({ transaction }: HistoryOperation<object>) =>
       session.applyHistoryTransaction({ operationId: String(Math.random()), transaction }),
   }),
+  'pops every item that equals the newest': (session) => ({
+    async popItem() {
+      const items = await session.getItems();
+      const newest = JSON.stringify(items.at(-1));
+      if (items.length > 0) await session.replaceHistory(items.filter((item) => JSON.stringify(item) !== newest));
+      return items.at(-1);
+    },
+  }),
+  'replaces a suffix wherever its items stand': (session) => ({
+    async applyHistoryTransaction(operation: HistoryOperation<object>) {
+      const { transaction } = operation;
+      const before = await session.getItems();
+      await session.applyHistoryTransaction(operation);
+      if (transaction.type !== 'replace_suffix') return;
+      const gone = new Set(transaction.expectedSuffix.map((item) => JSON.stringify(item)));
+      const now = await session.getItems();
+      const kept = now.slice(0, now.length - transaction.replacement.length);
+      if (kept.length < before.length)
+        await session.replaceHistory([
+          ...kept.filter((item) => !gone.has(JSON.stringify(item))),
+          ...transaction.replacement,
+        ]);
+    },
+  }),
+  'remembers operations that it refused': (session) => {
+    const known = refused.get(session) ?? new Set();
+    refused.set(session, known);
+    const once = async <R>(id: string | undefined, work: () => Promise<R>, otherwise: R): Promise<R> => {
+      if (id !== undefined && known.has(id)) return otherwise;
+      try {
+        return await work();
+      } catch (error) {
+        if (id !== undefined && CONFLICTS.has((error as { code: string }).code)) known.add(id);
+        throw error;
+      }
+    };
+    return {
+      applyHistoryTransaction: (operation: HistoryOperation<object>) =>
+        once(operation.operationId, () => session.applyHistoryTransaction(operation), undefined),
+    };
+  },
+  'has one memory of operations for all sessions': (session) => ({
+    async applyHistoryTransaction(operation: HistoryOperation<object>) {
+      const id = `${operation.operationId} ${JSON.stringify(operation.transaction)}`;
+      if ((everywhere.get(id) ?? session) !== session) return;
+      await session.applyHistoryTransaction(operation);
+      everywhere.set(id, session);
+    },
+  }),
+  'has the count and the newest item for a version': (session) => {
+    const versionOf = async (): Promise<string> => {
+      const items = await session.getItems();
+      return `${items.length} ${JSON.stringify(items.at(-1))}`;
+    };
+    const checked = async (version: string | undefined): Promise<void> => {
+      const actual = await versionOf();
+      if (version !== undefined && version !== actual)
+        throw new SessionVersionConflictError('changed', { expected: version, actual });
+    };
+    return {
+      readHistory: async (limit?: number) => ({ items: await session.getItems(limit), version: await versionOf() }),
+      async appendIfVersion(version: string, items: readonly object[]) {
+        await checked(version);
+        await session.addItems(items);
+        return await versionOf();
+      },
+      async replaceHistory(items: readonly object[], options?: { ifVersion?: string }) {
+        await checked(options?.ifVersion);
+        await session.replaceHistory(items);
+        return await versionOf();
+      },
+    };
+  },
 };
+
+const refused = new WeakMap<object, Set<string>>();
+const everywhere = new Map<string, object>();
+const CONFLICTS: ReadonlySet<string> = new Set(['session_suffix_mismatch', 'session_version_conflict']);
 
 /** The cases that have to fail for a fault. */
 const detecting: Readonly<Record<string, readonly string[]>> = {
@@ -118,6 +196,11 @@ const detecting: Readonly<Record<string, readonly string[]>> = {
   'merges equal messages': ['A15'],
   'pops in two steps': ['F3', 'F4'],
   'forgets operation ids': ['I1', 'I2', 'I3'],
+  'pops every item that equals the newest': ['A16'],
+  'replaces a suffix wherever its items stand': ['I14'],
+  'remembers operations that it refused': ['I12'],
+  'has one memory of operations for all sessions': ['I13'],
+  'has the count and the newest item for a version': ['J9'],
 };
 
 describe('sessionContract', () => {

@@ -148,4 +148,34 @@ export const lists: readonly StoreCase[] = [
       await refuses(() => store.get('\ud800'), 'session_id_invalid', 'get() of an id that is no text');
     },
   },
+  {
+    id: 'L11',
+    title: 'the very time that is asked for belongs to what comes after it',
+    async body(scene) {
+      const { store, ids } = await aged(scene, 3);
+      const time = (await store.get(ids[1] ?? ''))?.updatedAt;
+      check(time !== undefined, 'a time of the last update');
+      same(
+        idsOf(await all(store, { updatedAfter: time })).toSorted(),
+        ids.slice(1),
+        'those after, and the one of then',
+      );
+      same(idsOf(await all(store, { updatedBefore: time })), ids.slice(0, 1), 'those before');
+    },
+  },
+  {
+    id: 'L12',
+    title: 'appending nothing makes no session, and is no use of one',
+    async body(scene) {
+      const store = await scene.filled(turns(1));
+      await scene.age(scene.id, DAY);
+      const before = await store.get(scene.id);
+      const unknown = store.session(`${scene.id}-unknown`);
+      await unknown.addItems([]);
+      await store.session(scene.id).addItems([]);
+      check((await store.get(`${scene.id}-unknown`)) === undefined, 'get() to find no session');
+      same(idsOf(await all(store)), [scene.id], 'sessions');
+      same((await store.get(scene.id))?.updatedAt, before?.updatedAt, 'the last update');
+    },
+  },
 ];

@@ -1,4 +1,7 @@
-import { check, same } from '../case.ts';
+import { supports } from '../../../sessions/contract.ts';
+import type { Session, TransactionalSession } from '../../../sessions/contract.ts';
+import { check, same, skip } from '../case.ts';
+import { lookWhile } from '../session/scene.ts';
 import { all, answer, call, DAY, idsOf, output, turns, user } from './scene.ts';
 import type { StoreCase } from './scene.ts';
 
@@ -87,6 +90,76 @@ export const retention: readonly StoreCase[] = [
       const ids = Array.from({ length: 60 }, (_, index) => `${scene.id}-${index}`);
       await Promise.all(ids.map((id) => store.session(id).addItems(turns(3))));
       same(await store.prune({ maxItems: 5 }), { sessions: 0, items: 600 }, 'what was pruned');
+    },
+  },
+  {
+    id: 'P7',
+    title: 'a session that is used while prune goes on keeps what was appended',
+    async body(scene) {
+      const store = await scene.open();
+      const ids = Array.from({ length: 60 }, (_, index) => `${scene.id}-${String(index).padStart(2, '0')}`);
+      await Promise.all(ids.map((id) => store.session(id).addItems([user('old')])));
+      for (const id of ids) await scene.age(id, 40 * DAY);
+      const used: string[] = [];
+      const use = async (id: string | undefined): Promise<void> => {
+        if (id === undefined) return;
+        await store.session(id).addItems([user('new')]);
+        used.push(id);
+      };
+      // Some as soon as they were listed, the others one by one, the last to be deleted first.
+      const first = ids.splice(-30);
+      const pruned = store.prune({ idleForMs: 30 * DAY });
+      const uses = first.map(use);
+      await lookWhile(pruned, async () => await use(ids.pop()));
+      await Promise.all(uses);
+      for (const id of used) {
+        const items = await store.session(id).getItems();
+        same(items.at(-1), user('new'), 'the item that was appended meanwhile');
+        // Deleted before the append or kept: never in parts.
+        check(items.length <= 2, 'one or two items');
+        same((await store.get(id))?.itemCount, items.length, 'itemCount');
+      }
+      const { sessions } = await pruned;
+      const left = new Set(idsOf(await all(store))).size;
+      check(left >= used.length && left <= 60, `the ${used.length} sessions that were used, not ${left}`);
+      check(sessions >= 60 - left, `at least ${60 - left} deleted sessions, not ${sessions}`);
+    },
+  },
+  {
+    id: 'P8',
+    title: 'what a session remembers of operations goes with it',
+    async body(scene) {
+      const store = await scene.open();
+      const append = async (): Promise<void> => {
+        const session: Session<object> = store.session(scene.id);
+        if (!supports(session, 'transactions')) skip("the sessions have no capability 'transactions'");
+        const transaction = { type: 'append_items', items: turns(1) } as const;
+        await (session as TransactionalSession<object>).applyHistoryTransaction({ operationId: 'op', transaction });
+      };
+      await append();
+      await store.delete(scene.id);
+      await append();
+      same(await store.session(scene.id).getItems(), turns(1), 'items of the same operation after delete()');
+      await scene.age(scene.id, 40 * DAY);
+      await store.prune({ idleForMs: 30 * DAY });
+      await append();
+      same(await store.session(scene.id).getItems(), turns(1), 'items of the same operation after prune()');
+    },
+  },
+  {
+    id: 'P9',
+    title: 'reading a session is no use of it',
+    async body(scene) {
+      const store = await scene.filled(turns(2));
+      await scene.age(scene.id, 40 * DAY);
+      const session = store.session(scene.id);
+      await session.getItems();
+      await session.getItems(1);
+      await store.list({ withCount: true });
+      for await (const line of store.export(scene.id)) check(line.endsWith('\n'), 'lines');
+      await store.fork(scene.id, `${scene.id}-copy`);
+      same(await store.prune({ idleForMs: 30 * DAY }), { sessions: 1, items: 10 }, 'what was pruned');
+      same(idsOf(await all(store)), [`${scene.id}-copy`], 'sessions');
     },
   },
 ];

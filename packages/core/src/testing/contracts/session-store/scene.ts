@@ -61,6 +61,8 @@ export async function all(store: AnyStore, query: SessionQuery = {}): Promise<Se
   let cursor: string | undefined;
   do {
     const page = await store.list({ ...query, ...(cursor !== undefined && { cursor }) });
+    const { limit } = query;
+    check(limit === undefined || page.sessions.length <= limit, `at most ${limit} sessions on a page`);
     sessions.push(...page.sessions);
     const isNew = page.cursor === undefined || !cursors.has(page.cursor);
     check(

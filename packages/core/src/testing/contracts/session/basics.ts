@@ -151,4 +151,16 @@ export const basics: readonly SessionCase[] = [
       same(await session.getItems(), [twice, twice, twice], 'items');
     },
   },
+  {
+    id: 'A16',
+    title: 'pop takes one of equal items',
+    async body(scene) {
+      const again = user('again');
+      const session = await scene.filled([again, user('other'), again, again]);
+      same(await session.popItem(), again, 'popped');
+      same(await session.getItems(), [again, user('other'), again], 'items after a pop');
+      same(await session.popItem(), again, 'popped');
+      same(await session.getItems(), [again, user('other')], 'items after two pops');
+    },
+  },
 ];

@@ -160,6 +160,53 @@ export const operations: readonly SessionCase[] = [
     },
   },
   {
+    id: 'I12',
+    title: 'an operation that was refused is not remembered',
+    async body(scene) {
+      const session = await capable(scene, users(1));
+      const swap = replace('op', users(1, 2), [user('new')]);
+      await refuses(() => session.applyHistoryTransaction(swap), 'session_suffix_mismatch', 'a tail that is not there');
+      await session.addItems(users(1, 2));
+      await session.applyHistoryTransaction(swap);
+      same(await session.getItems(), [user('1'), user('new')], 'items after the same operation, on the right tail');
+      if (!supports(session, 'versions')) return;
+      const versioned = session as VersionedSession<object>;
+      const { version: old } = await versioned.readHistory(0);
+      await session.addItems(users(1, 3));
+      const append = async (version: string): Promise<string> =>
+        await versioned.appendIfVersion(version, users(1, 4), { operationId: 'append' });
+      await refuses(() => append(old), 'session_version_conflict', 'an append at an old version');
+      await append((await versioned.readHistory(0)).version);
+      same(await session.getItems(), [user('1'), user('new'), ...users(2, 3)], 'items after the same append');
+    },
+  },
+  {
+    id: 'I13',
+    title: 'operation ids are those of one session',
+    async body(scene) {
+      const session = await capable(scene);
+      const other = await scene.capable('transactions', await scene.sibling());
+      await session.applyHistoryTransaction(append('op', users(2)));
+      await other.applyHistoryTransaction(append('op', users(2)));
+      same(await other.getItems(), users(2), 'items of another session after an operation of the same id');
+      await other.clearSession();
+      await session.applyHistoryTransaction(append('op', users(2)));
+      same(await session.getItems(), users(2), 'items after the same operation, when the other session was cleared');
+    },
+  },
+  {
+    id: 'I14',
+    title: 'replace_suffix leaves equal items further back',
+    async body(scene) {
+      const [again, other] = [user('again'), user('other')];
+      const session = await capable(scene, [again, other, again, again]);
+      await session.applyHistoryTransaction(replace('one', [again], []));
+      same(await session.getItems(), [again, other, again], 'items after one was taken away');
+      await session.applyHistoryTransaction(replace('two', [other, again], [again]));
+      same(await session.getItems(), [again, again], 'items after two were replaced');
+    },
+  },
+  {
     id: 'I11',
     title: 'operations are remembered over pops and replacements, and those without items too',
     async body(scene) {

@@ -139,6 +139,30 @@ export const versions: readonly SessionCase[] = [
     },
   },
   {
+    id: 'J9',
+    title: 'changes that leave the newest item and the length as they were change the version',
+    async body(scene) {
+      const session = await scene.capable('versions');
+      const again = user('again');
+      await session.addItems([user('old'), again]);
+      const { version } = await session.readHistory();
+      await session.replaceHistory([user('new'), again]);
+      await refuses(
+        () => session.appendIfVersion(version, users(1)),
+        'session_version_conflict',
+        'an append after an item further back was replaced',
+      );
+      const replaced = (await session.readHistory()).version;
+      await session.addItems([again]);
+      const longer = (await session.readHistory()).version;
+      await session.popItem();
+      await session.popItem();
+      const shorter = (await session.readHistory()).version;
+      check(new Set([version, replaced, longer, shorter]).size === 4, 'another version after each change');
+      same(await session.getItems(), [user('new')], 'items');
+    },
+  },
+  {
     id: 'J7',
     title: 'a change tells the version that the history has then, and tells it again when it is repeated',
     async body(scene) {
