@@ -190,6 +190,47 @@ bothForms((runForm, form) => {
       expect(outputs(result.toInputList())).toEqual(['sorry', 'hidden']);
     });
 
+    it('that declare what they return tell the model what a guardrail left of it [TOOL-R9]', async () => {
+      const find = tool({
+        name: 'find',
+        outputSchema: z.object({ phone: z.string() }),
+        outputGuardrails: [
+          {
+            name: 'mask',
+            execute: ({ output }) => {
+              (output as { phone: string }).phone = '***';
+              return { behavior: { type: 'allow' } };
+            },
+          },
+        ],
+        execute: () => ({ phone: 's3cret' }),
+      });
+      const agent = new Agent({ name: 'A', model: new ScriptedModel([toolCall('find', {}), 'done']), tools: [find] });
+      const result = await runForm(agent, 'hi');
+      expect(outputs(result.toInputList())).toEqual(['{"phone":"***"}']);
+      expect(outputs(result.newItems)).toEqual([{ phone: '***' }]);
+    });
+
+    it('that declare what they return may give anything once they are told to stop [TOOL-R9, RUN-512]', async () => {
+      const find = tool({
+        name: 'find',
+        outputSchema: z.object({ n: z.number() }),
+        execute: (_, ctx) =>
+          new Promise<never>((resolve) => {
+            ctx.signal.addEventListener('abort', () => resolve(undefined as never));
+          }),
+      });
+      const stopped = new DOMException('no time', 'AbortError');
+      const fails = tool({
+        name: 'fails',
+        failureErrorFunction: null,
+        execute: async () => await Promise.reject(stopped),
+      });
+      const model = new ScriptedModel([[toolCall('find', {}), toolCall('fails', {})]]);
+      const running = runForm(new Agent({ name: 'A', model, tools: [find, fails] }), 'hi');
+      await expect(running).rejects.toMatchObject({ code: 'tool_call', cause: stopped });
+    });
+
     it.each([
       ['direct', ['programmatic'], undefined, /find is direct.*permitted callers are: programmatic/],
       ['direct', ['programmatic'], { type: 'direct' }, /find is direct/],

@@ -79,7 +79,7 @@ export async function invokeTool(
     if (!begun || ctx.signal.aborted) throw thrown;
     return await failed(tool, ctx, thrown);
   }
-  if (timeout === undefined || output !== tooLate) return given(internals, output);
+  if (timeout === undefined || output !== tooLate) return given(internals, ctx, output);
   const error = timeoutError(tool.name, timeout);
   limited.abort?.(error);
   return await timedOut(tool, ctx, error, timeout);
@@ -100,10 +100,16 @@ async function timedOut(
 }
 
 /** A value that does not fit what the tool declares is the program's mistake: no failure policy answers it (TOOL-R9). @throws UserError */
-function given({ readResult }: ToolInternals, output: unknown): ToolInvocation {
+function given({ readResult }: ToolInternals, ctx: ToolContext<never>, output: unknown): ToolInvocation {
   if (readResult === undefined) return { output };
-  const { value, text } = readResult(output);
-  return { output: value, text };
+  try {
+    const { value, text } = readResult(output);
+    return { output: value, text };
+  } catch (error) {
+    // A call that was told to stop gives what it has, and nobody reads it: why it was stopped is what counts.
+    if (ctx.signal.aborted) return { output };
+    throw error;
+  }
 }
 
 function withAbort(outer: ToolContext<never>): {

@@ -14,6 +14,7 @@ import { invokeTool } from '../../agent/invoke.ts';
 import type { InvokeOptions, ToolFailure, ToolInvocation } from '../../agent/invoke.ts';
 import { toolInternals } from '../../agent/tool-internals.ts';
 import type { ToolOutputOnWire } from '../../agent/tool-output-parts.ts';
+import { resultText } from '../../agent/tool-result.ts';
 import { ModelBehaviorError } from '../../base/errors.ts';
 import { addCustomData, ToolCallOutputItem } from '../../items/items.ts';
 import { tracedPart } from '../../models/traced-input.ts';
@@ -215,6 +216,8 @@ class CallRun {
       const verdict = await guardOutput(outputGuardrails, { context, agent, output }, this.#noted().output);
       if (this.#batch.closed) return;
       if (verdict.rejected) [output, text] = [verdict.message, undefined];
+      // A guardrail may have taken something out of the value itself.
+      else if (text !== undefined) text = resultText(output, tool.name);
     }
     const extracted = this.#commitAnswer(tool, output, span, text);
     if (extracted) await extracted;
