@@ -97,4 +97,19 @@ describe('code of the user in a schema', () => {
     });
     expect(validateNow(schema, { a: 1 }, 'here')).toMatchObject({ ok: false, cause: thrown });
   });
+
+  it('that gives no issues gives a value, however it says so; one that gives issues gives none, however few [TOOL-F15]', () => {
+    const giving = (result: object) => ({
+      '~standard': {
+        version: 1,
+        vendor: 'x',
+        validate: () => result,
+        jsonSchema: { input: () => ({}), output: () => ({}) },
+      },
+    });
+    const read = (result: object) => validateNow(giving(result) as unknown as AnySchema, {}, 'here');
+    expect(read({ value: 1, issues: null })).toEqual({ ok: true, value: 1 });
+    expect(read({ value: 1, issues: [] })).toMatchObject({ ok: false, issues: [{}] });
+    expect(read({ value: 1, issues: 'wrong' })).toMatchObject({ ok: false, issues: [{}] });
+  });
 });
