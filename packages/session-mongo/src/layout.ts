@@ -27,6 +27,8 @@ export interface SessionDocument {
   /** Items ever popped: a replacement notices that one went while it was prepared. */
   _pops?: Count | null;
   _operations?: StoredOperation[];
+  /** `_seq` at the last clear: as long as nobody reserved since, by whatever SDK, there is no session (`isCleared`). */
+  _cleared?: Count | null;
   /** Text of JSON: members may have any name. */
   metadata?: string;
   /** With `ttlMs`: the TTL index removes the session then. */
@@ -100,6 +102,14 @@ export function unusedGeneration(current = 0): number {
 /** Absent is the first. */
 export function sameGeneration(generation: number): Count | { $in: (Count | null)[] } {
   return generation === 0 ? { $in: [integer(0), null] } : integer(generation);
+}
+
+/**
+ * A document that stays after a clear, so that nobody sees what was reserved before it and comes late. It is no session:
+ * stores do not list it, and whoever writes to it makes a new one.
+ */
+export function isCleared({ _seq, _cleared }: SessionDocument): boolean {
+  return _cleared !== undefined && _cleared !== null && countOf(_cleared) === countOf(_seq);
 }
 
 /** Batches of a generation. Documents older than generations count as of the first. */

@@ -1,5 +1,6 @@
 import { matchSuffix, SessionBusyError, suffixMismatch, versionConflict } from '@agents/core/session';
 import type { HistoryOperationKey, HistoryWrite } from '@agents/core/session';
+import type { Filter } from 'mongodb';
 
 import { batchOf } from './append.ts';
 import { checkSizes, chunksOf } from './batches.ts';
@@ -168,6 +169,7 @@ export async function exchange(
   { document }: State,
   fields: SessionDocument,
   operation: StoredOperation | undefined,
+  matching: Filter<SessionDocument> = {},
 ): Promise<boolean> {
   if (document === undefined) {
     try {
@@ -179,9 +181,10 @@ export async function exchange(
     }
   }
   const { matchedCount } = await sessions.updateOne(
-    { session_id: sessionId, ...unchanged(document) },
+    { session_id: sessionId, ...unchanged(document), ...matching },
     {
       $set: fields,
+      $unset: { _cleared: '' },
       ...(operation && { $push: { _operations: { $each: [operation], $slice: -REMEMBER_LAST } } }),
     },
   );
@@ -221,16 +224,29 @@ export async function discard({ messages, sessionId }: Scope, generation: number
 export async function clear(scope: Scope): Promise<number> {
   const { sessions, messages, sessionId, ttlMs } = scope;
   const now = new Date();
+  const life = newLife(now, ttlMs);
+  const reserved = { $ifNull: ['$_seq', integer(0)] };
   const cleared = await commit(scope, () =>
     sessions.findOneAndUpdate(
       { session_id: sessionId },
-      {
-        $setOnInsert: { session_id: sessionId, created_at: now, _seq: integer(0), ...newLife(now, ttlMs) },
-        $set: { updated_at: now },
-        // With a life: one that no other life of the session reaches.
-        $inc: { _generation: integer(ttlMs === undefined ? 1 : unusedGeneration()) },
-        $unset: { metadata: '', _operations: '' },
-      },
+      [
+        {
+          $set: {
+            // What is written from now on is of a new session.
+            created_at: now,
+            updated_at: now,
+            ...(life.expires_at && { expires_at: { $ifNull: ['$expires_at', life.expires_at] } }),
+            ...(life._kept_until && { _kept_until: { $ifNull: ['$_kept_until', life._kept_until] } }),
+            _seq: reserved,
+            _cleared: reserved,
+            // With a life: one that no other life of the session reaches.
+            _generation: {
+              $add: [{ $ifNull: ['$_generation', integer(0)] }, integer(ttlMs === undefined ? 1 : unusedGeneration())],
+            },
+          },
+        },
+        { $unset: ['metadata', '_operations'] },
+      ],
       { upsert: true, returnDocument: 'after', projection: { _id: 0, _generation: 1 } },
     ),
   );

@@ -150,6 +150,12 @@ export function newLife(now: Date, ttlMs: number | undefined): { expires_at?: Da
   return { ...lifeFrom(now, ttlMs), ...firstLife(now, ttlMs) };
 }
 
+/** Of a session that is made now, in a document that is there. */
+export function newTimes(ttlMs: number | undefined): Pick<SessionDocument, 'created_at' | 'updated_at' | 'expires_at'> {
+  const now = new Date();
+  return { created_at: now, updated_at: now, ...newLife(now, ttlMs) };
+}
+
 function lifeFrom(now: Date, ttlMs: number | undefined): { expires_at?: Date } {
   return ttlMs === undefined ? {} : { expires_at: new Date(now.getTime() + ttlMs) };
 }

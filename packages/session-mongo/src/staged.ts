@@ -1,11 +1,12 @@
 import { SessionBusyError, sessionExists } from '@agents/core/session';
 import type { StagedHistory } from '@agents/core/session';
 import { ObjectId } from 'mongodb';
+import type { Filter } from 'mongodb';
 
 import { batchOf } from './append.ts';
 import { checkSizes, chunksOf } from './batches.ts';
 import type { Scope } from './history.ts';
-import { batchesOf, countOf, integer, unusedGeneration } from './layout.ts';
+import { batchesOf, countOf, integer, isCleared, unusedGeneration } from './layout.ts';
 import type { MessageDocument, SessionDocument } from './layout.ts';
 import { commit, isInDoubt } from './outcome.ts';
 import { ignoringErrors } from './pop.ts';
@@ -66,11 +67,14 @@ export class StagedBatches implements StagedHistory {
         await removeSession(scope, document);
         continue;
       }
-      if (how === 'create' && document !== undefined) throw sessionExists(scope.sessionId);
-      if (how === 'append' && document !== undefined && this.#items === 0) return;
+      const exists = document !== undefined && !isCleared(document);
+      if (how === 'create' && exists) throw sessionExists(scope.sessionId);
+      if (how === 'append' && exists && this.#items === 0) return;
       await this.#settleBehind(state);
       const old = how === 'append' ? await this.#copyOld(state) : await this.#idsOf(state.generation);
-      if (await this.#exchange(state)) {
+      // Metadata alone makes a session again.
+      const matching = document === undefined || exists ? {} : { _cleared: document._cleared ?? null };
+      if (await this.#exchange(state, matching)) {
         await ignoringErrors(retire(scope, state.generation, old));
         return;
       }
@@ -83,12 +87,12 @@ export class StagedBatches implements StagedHistory {
     if (!this.#mayCount) await discard(this.#scope, this.#generation);
   }
 
-  async #exchange(state: State): Promise<boolean> {
+  async #exchange(state: State, matching: Filter<SessionDocument>): Promise<boolean> {
     if (this.#isDiscarded) throw this.#busy();
     this.#mayCount = true;
     try {
       return (this.#mayCount = await commit(this.#scope, () =>
-        exchange(this.#scope, state, this.#fields(state.document), undefined),
+        exchange(this.#scope, state, this.#fields(state.document), undefined, matching),
       ));
     } catch (error) {
       this.#mayCount = isInDoubt(error);

@@ -16,13 +16,13 @@ import type { Config } from './arguments.ts';
 import { ensureConnected } from './connect.ts';
 import { MongoDBHistory } from './history.ts';
 import { ensureIndexes } from './indexes.ts';
-import { batchesOf, collectionsOf, countOf } from './layout.ts';
+import { batchesOf, collectionsOf, countOf, isCleared } from './layout.ts';
 import type { Collections, SessionDocument } from './layout.ts';
 import { isDuplicate } from './outcome.ts';
 import { readParts } from './parts.ts';
 import { stateOf } from './read.ts';
 import { removeSession } from './remove.ts';
-import { beginAnew, firstDocument } from './reserve.ts';
+import { beginAnew, firstDocument, newTimes } from './reserve.ts';
 import { MongoDBSession } from './session.ts';
 import { StagedBatches } from './staged.ts';
 
@@ -74,9 +74,7 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
       .toArray();
     const documents = found.slice(0, page.limit);
     const counts = page.withCount ? await this.#counts(documents) : undefined;
-    const sessions = documents
-      .filter((one) => !stateOf(one).expired)
-      .map((one) => infoOf(one, counts?.get(one.session_id)));
+    const sessions = documents.filter((one) => !isGone(one)).map((one) => infoOf(one, counts?.get(one.session_id)));
     const last = found.length > page.limit ? documents.at(-1) : undefined;
     return last === undefined ? { sessions } : { sessions, next: placeOf(page, last) };
   }
@@ -87,7 +85,7 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
       { session_id: sessionId },
       { projection: { _operations: 0 } },
     );
-    if (document === null || stateOf(document).expired) return undefined;
+    if (document === null || isGone(document)) return undefined;
     return infoOf(document, (await this.#counts([document])).get(sessionId));
   }
 
@@ -98,28 +96,36 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
     const counts = await this.#counts(found);
     const gone = { sessions: 0, items: 0 };
     for (const document of found) {
-      if (!(await removeSession(this.#collections, document, idle))) continue;
+      if (!(await removeSession(this.#collections, document, idle)) || isGone(document)) continue;
       gone.sessions++;
       gone.items += counts.get(document.session_id) ?? 0;
     }
     return gone;
   }
 
+  async sweep(idleSince: Date): Promise<void> {
+    await ensureConnected(this.#client);
+    const idle: Filter<SessionDocument> = { updated_at: { $lt: idleSince }, _cleared: { $exists: true } };
+    for await (const document of this.#collections.sessions.find(idle, { projection: { _operations: 0 } }))
+      if (isCleared(document)) await removeSession(this.#collections, document, idle);
+  }
+
   async setMetadata(sessionId: string, patch: Readonly<Record<string, unknown>>): Promise<void> {
     const { sessions } = this.#collections;
     await ensureConnected(this.#client);
     await ensureIndexes(this.#collections, this.#config);
+    const { ttlMs } = this.#config;
     for (;;) {
       const current = await sessions.findOne({ session_id: sessionId }, { projection: { _operations: 0 } });
       const state = stateOf(current ?? undefined);
       if (state.expired) {
-        await beginAnew({ sessions, sessionId, ttlMs: this.#config.ttlMs }, state);
+        await beginAnew({ sessions, sessionId, ttlMs }, state);
         continue;
       }
       const merged = mergeMetadata(parsed(current?.metadata), patch);
       const text = merged === undefined ? undefined : JSON.stringify(merged);
       if (current === null) {
-        const first = firstDocument(sessionId, 0, this.#config.ttlMs);
+        const first = firstDocument(sessionId, 0, ttlMs);
         try {
           await sessions.insertOne({ ...first, ...(text !== undefined && { metadata: text }) });
           return;
@@ -129,9 +135,17 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
           continue;
         }
       }
+      const fields = { ...(isCleared(current) && newTimes(ttlMs)), ...(text !== undefined && { metadata: text }) };
       const { matchedCount } = await sessions.updateOne(
-        { session_id: sessionId, metadata: current.metadata ?? null } as Filter<SessionDocument>,
-        text === undefined ? { $unset: { metadata: '' } } : { $set: { metadata: text } },
+        {
+          session_id: sessionId,
+          metadata: current.metadata ?? null,
+          _cleared: current._cleared ?? null,
+        } as Filter<SessionDocument>,
+        {
+          $unset: { _cleared: '', ...(text === undefined && { metadata: '' }) },
+          ...(Object.keys(fields).length > 0 && { $set: fields }),
+        },
       );
       if (matchedCount === 1) return;
     }
@@ -183,6 +197,11 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
     for (const { session_id } of documents) if (!counts.has(session_id)) counts.set(session_id, 0);
     return counts;
   }
+}
+
+/** Its document is still there: its life is over, or it was cleared. */
+function isGone(document: SessionDocument): boolean {
+  return stateOf(document).expired || isCleared(document);
 }
 
 /** Of a collection that does not exist there are no indexes. */

@@ -83,6 +83,67 @@ it('deletes nothing of a session that is used meanwhile [SESS-374]', async () =>
   expect(await new MongoDBSession('s', { client, database }).getItems()).toEqual([user('1'), user('2')]);
 });
 
+describe('a session that was cleared', () => {
+  const emptied = async () => {
+    const database = freshName();
+    const store = new MongoDBSessionStore({ client, database });
+    await store.session('s').addItems([user('1'), user('2')]);
+    await store.session('s').clearSession();
+    return { database, store, ...raw(client, database) };
+  };
+
+  it('is listed again as soon as another SDK appends to it [SESS-246, 371]', async () => {
+    const { store, sessions, messages } = await emptied();
+    expect(await store.list()).toEqual({ sessions: [] });
+    // As the Python SDK appends: it knows nothing of the mark.
+    await sessions.updateOne({ session_id: 's' }, { $inc: { _seq: 1 }, $set: { updated_at: new Date() } });
+    await messages.insertOne({ session_id: 's', seq: 2, generation: 1, message_data: ['{"a":1}'] } as never);
+    expect((await store.list({ withCount: true })).sessions).toMatchObject([{ sessionId: 's', itemCount: 1 }]);
+  });
+
+  it('has whole numbers that the Python SDK can read, and begins anew with the time of the clear [SESS-015, 242]', async () => {
+    const { sessions } = await emptied();
+    const found = (await sessions.findOne({ session_id: 's' }, { promoteValues: false })) as unknown as Record<
+      string,
+      { _bsontype?: string }
+    >;
+    for (const name of ['_seq', '_cleared', '_generation']) expect(found[name]?._bsontype).toBe('Int32');
+    expect(found['created_at']).toEqual(found['updated_at']);
+    expect(found).not.toHaveProperty('metadata');
+  });
+
+  it('leaves no document behind once prune was there, and is not counted [SESS-374]', async () => {
+    const { store, sessions } = await emptied();
+    await store.session('used').addItems([user('1')]);
+    expect(await store.prune({ idleForMs: 3_600_000 })).toEqual({ sessions: 0, items: 0 });
+    expect(await sessions.countDocuments()).toBe(2);
+    await sessions.updateMany({}, { $set: { updated_at: new Date(0) } });
+    expect(await store.prune({ idleForMs: 1000 })).toEqual({ sessions: 1, items: 1 });
+    expect(await sessions.countDocuments()).toBe(0);
+  });
+
+  it('is not taken for a new place by a fork while metadata makes it a session again [SESS-373, 375]', async () => {
+    const { database } = await emptied();
+    let meanwhile = true;
+    const waiting = hooked(client, async (command, collection) => {
+      if (!meanwhile || command !== 'updateOne' || collection !== 'agent_sessions') return;
+      meanwhile = false;
+      await new MongoDBSessionStore({ client, database }).setMetadata('s', { tag: 1 });
+    });
+    await using store = new MongoDBSessionStore({ client: waiting, database });
+    await new MongoDBSession('from', { client, database }).addItems([user('1')]);
+    await expect(store.fork('from', 's')).rejects.toMatchObject({ code: 'session_error' });
+    const found = await new MongoDBSessionStore({ client, database }).get('s');
+    expect(found).toMatchObject({ itemCount: 0, metadata: { tag: 1 } });
+  });
+
+  it('is one again by a history of no items [SESS-246, 376]', async () => {
+    const { store } = await emptied();
+    await store.session('s').replaceHistory([]);
+    expect(await store.get('s')).toMatchObject({ itemCount: 0 });
+  });
+});
+
 it('says which indexes are missing', async () => {
   const database = freshName();
   await using store = new MongoDBSessionStore({ client, database, createIndexes: false });

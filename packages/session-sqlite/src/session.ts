@@ -52,10 +52,11 @@ export class SQLiteSession<T extends object = AgentInputItem> extends StoredSess
     checkOptions(options, { fromTurn: kinds.integer(1) }, 'SQLiteSession.branch()');
     if (typeof branchId !== 'string' || branchId.trim() === '')
       throw new UserError('The id of a branch must be a string that is not blank.');
-    if (this.closed) throw new SessionClosedError('The session was closed.', { sessionId: this.sessionId });
+    if (this.closed)
+      throw new SessionClosedError('The session, or its store, was closed.', { sessionId: this.sessionId });
     const history = this.#history.branch(branchId, options?.fromTurn, async (work) => await this.inOrder(work));
     const given: SQLiteSessionOptions & OfBranch = { ...this.#options, [branchHistory]: history };
-    return new SQLiteSession<T>(this.sessionId, given);
+    return this.inSameStore(new SQLiteSession<T>(this.sessionId, given));
   }
 
   /** Keeps a run's usage for the branch's current turn: the sum of the turn, in place of what was there. Never rejects; a failure is logged. */

@@ -4,6 +4,7 @@ import type { Session } from './contract.ts';
 import { SessionOutcomeUnknownError } from './errors.ts';
 import type { HistoryBackend, StoredRecord } from './history-backend.ts';
 import type { SessionPage, SessionPageResult, SessionStoreBackend, StagedHistory } from './store-backend.ts';
+import type { StoreLife } from './store-life.ts';
 import type { SessionInfo } from './store.ts';
 
 /** Sessions that are deleted by one call: its time is for some of them, not for a whole page. */
@@ -13,15 +14,17 @@ type ChangeKind = SessionOutcomeUnknownError['operation'];
 
 /**
  * A backend whose calls end in time, each by itself (a fork or an import is many), with what it may leave out. A change that
- * ran out of time, or failed in a way that does not tell, has an unknown outcome.
+ * ran out of time, or failed in a way that does not tell, has an unknown outcome. No call begins after the store was closed.
  */
 export class BoundedStore<S extends Session = Session> {
   readonly #backend: SessionStoreBackend<S>;
   readonly #ms: number | undefined;
+  readonly #life: StoreLife;
 
-  constructor(backend: SessionStoreBackend<S>, ms: number | undefined) {
+  constructor(backend: SessionStoreBackend<S>, ms: number | undefined, life: StoreLife) {
     this.#backend = backend;
     this.#ms = ms;
+    this.#life = life;
   }
 
   async list(page: SessionPage): Promise<SessionPageResult> {
@@ -45,6 +48,10 @@ export class BoundedStore<S extends Session = Session> {
       gone.items += items;
     }
     return gone;
+  }
+
+  async sweep(idleSince: Date): Promise<void> {
+    await this.#bounded(undefined, () => this.#backend.sweep?.(idleSince));
   }
 
   async setMetadata(sessionId: string, patch: Readonly<Record<string, unknown>>): Promise<void> {
@@ -112,7 +119,8 @@ export class BoundedStore<S extends Session = Session> {
   }
 
   async #bounded<R>(sessionId: string | undefined, work: () => R | Promise<R>): Promise<R> {
-    return await bounded(this.#ms, sessionId, work);
+    this.#life.checkOpen();
+    return await this.#life.track(bounded(this.#ms, sessionId, work));
   }
 
   async #change<R>(sessionId: string, operation: ChangeKind, work: () => Promise<R>): Promise<R> {

@@ -62,6 +62,11 @@ export interface SessionStoreBackend<S extends Session = Session> {
    * then. Tells how many sessions and items are gone.
    */
   remove(sessionIds: readonly string[], idleSince?: Date): MaybePromise<{ sessions: number; items: number }>;
+  /**
+   * Removes what stayed of sessions that are none any more, such as the mark of a clear, where nothing was done since then;
+   * `prune` calls it. Default: nothing stays.
+   */
+  sweep?(idleSince: Date): MaybePromise<void>;
   /** Merges the patch (`mergeMetadata`) in one step. */
   setMetadata(sessionId: string, patch: Readonly<Record<string, unknown>>): MaybePromise<void>;
   /**

@@ -64,6 +64,7 @@ export async function pruneSessions(
       gone.items += await cutHead(store.history(info.sessionId), maxItems, dryRun);
     }
   } while (page.next !== undefined);
+  if (idleSince !== undefined && !dryRun) await store.sweep(idleSince);
   return gone;
 }
 

@@ -20,6 +20,7 @@ import type {
 import { changeDigest, checkBatch, checkOperation, checkWriteOptions } from './operations.ts';
 import type { HistoryChange } from './operations.ts';
 import { checkSessionId, checkSessionSettings, resolveLimit } from './settings.ts';
+import type { StoreLife } from './store-life.ts';
 
 /** Checks of `SessionOptions`, for the options of a backend. */
 export const sessionOptionChecks: Readonly<Record<keyof SessionOptions, Check>> = {
@@ -44,6 +45,9 @@ type ChangeKind = 'append' | 'replace' | 'pop' | 'clear';
 
 const ended = (): void => undefined;
 
+/** A session of a store ends with the store. */
+export const joinStore: unique symbol = Symbol('joinStore');
+
 /**
  * A session over a `HistoryBackend`: what all backends do in the same way. It checks arguments before anything is sent,
  * encodes within the call, keeps changes in their order, finds enough valid records, reports corrupt ones, bounds calls
@@ -67,6 +71,8 @@ export class StoredSession<T extends object = AgentInputItem> implements Managed
   readonly #timeoutMs: number | undefined;
   #closed = false;
   #closing: Promise<void> | undefined;
+  /** Of the store that it is of. */
+  #life: StoreLife | undefined;
   /** Ends when every change that was called before has ended. */
   #last: Promise<unknown> = Promise.resolve();
   #warned = false;
@@ -83,8 +89,9 @@ export class StoredSession<T extends object = AgentInputItem> implements Managed
     this.#backend = open(sessionId);
   }
 
+  /** By `close()`, or with the store that the session is of. */
   get closed(): boolean {
-    return this.#closed;
+    return this.#closed || this.#life?.closed === true;
   }
 
   async getSessionId(): Promise<string> {
@@ -166,7 +173,7 @@ export class StoredSession<T extends object = AgentInputItem> implements Managed
   async ping(): Promise<boolean> {
     this.#checkOpen();
     try {
-      await this.#bounded(() => (this.#backend.ping ? this.#backend.ping() : this.#backend.read(0)));
+      await this.#tracked(this.#bounded(() => (this.#backend.ping ? this.#backend.ping() : this.#backend.read(0))));
       return true;
     } catch {
       return false;
@@ -199,15 +206,30 @@ export class StoredSession<T extends object = AgentInputItem> implements Managed
    */
   protected async inOrder<R>(work: () => Promise<R>): Promise<R> {
     this.#checkOpen();
-    const result = this.#last.then(async () => await this.#bounded(work));
+    const result = this.#tracked(this.#last.then(async () => await this.#bounded(work)));
     this.#last = result.catch(() => undefined);
     return await result;
+  }
+
+  /** For another object of the same conversation: it ends with the store that this one is of. */
+  protected inSameStore<S extends StoredSession<T>>(session: S): S {
+    if (this.#life !== undefined) session[joinStore](this.#life);
+    return session;
+  }
+
+  /** @internal */
+  [joinStore](life: StoreLife): void {
+    this.#life = life;
   }
 
   // ---- reading
 
   /** The newest `count` valid items. Corrupt records do not count: the window grows until there are enough valid ones. */
-  async #read(count: number | undefined): Promise<{ items: T[]; version: string }> {
+  #read(count: number | undefined): Promise<{ items: T[]; version: string }> {
+    return this.#tracked(this.#readNewest(count));
+  }
+
+  async #readNewest(count: number | undefined): Promise<{ items: T[]; version: string }> {
     await this.#last;
     let window = count;
     for (;;) {
@@ -242,7 +264,7 @@ export class StoredSession<T extends object = AgentInputItem> implements Managed
     });
     // A failed call does not hold up the next one.
     this.#last = result.then(ended, ended);
-    return result;
+    return this.#tracked(result);
   }
 
   /** A failure, or an outcome that nobody knows. */
@@ -263,8 +285,14 @@ export class StoredSession<T extends object = AgentInputItem> implements Managed
     return encodeItems(items, this.sessionId, this.#setup.encoding);
   }
 
+  /** A store waits for it when it closes. */
+  #tracked<R>(call: Promise<R>): Promise<R> {
+    return this.#life?.track(call) ?? call;
+  }
+
   #checkOpen(): void {
-    if (this.#closed) throw new SessionClosedError('The session was closed.', { sessionId: this.sessionId });
+    if (this.closed)
+      throw new SessionClosedError('The session, or its store, was closed.', { sessionId: this.sessionId });
   }
 
   #report({ text, position }: StoredRecord): void {

@@ -4,7 +4,7 @@ import { checkOptions, kinds } from '../base/options.ts';
 import { BoundedStore } from './bounded-store.ts';
 import { encodeItems } from './codec.ts';
 import type { ManagedSession, Session, SessionSettings } from './contract.ts';
-import { SessionClosedError, SessionVersionConflictError } from './errors.ts';
+import { SessionVersionConflictError } from './errors.ts';
 import type { StoredRecord } from './history-backend.ts';
 import { checkSessionId, checkSessionSettings } from './settings.ts';
 import { noSuchSession, sessionExists } from './store-backend.ts';
@@ -13,9 +13,11 @@ import { forkedTexts } from './store-fork.ts';
 import { exportLines, importItems } from './store-lines.ts';
 import { pruneSessions } from './store-prune.ts';
 import type { PruneOptions } from './store-prune.ts';
+import { StoreLife } from './store-life.ts';
 import { metadataOf } from './store-metadata.ts';
 import { listPage, readQuery } from './store-query.ts';
 import type { SessionInfo, SessionQuery, SessionStore } from './store.ts';
+import { joinStore, StoredSession } from './stored-session.ts';
 
 /** How a backend's store differs from others, beside its backend. */
 export interface StoredSessionStoreSetup {
@@ -49,12 +51,12 @@ export class StoredSessionStore<S extends Session = ManagedSession> implements S
   /** The same, bounded in time. */
   readonly #store: BoundedStore<S>;
   readonly #setup: StoredSessionStoreSetup;
-  #closed = false;
+  readonly #life = new StoreLife();
   #closing: Promise<void> | undefined;
 
   constructor(backend: SessionStoreBackend<S>, setup: StoredSessionStoreSetup) {
     this.#backend = backend;
-    this.#store = new BoundedStore(backend, setup.timeoutMs);
+    this.#store = new BoundedStore(backend, setup.timeoutMs, this.#life);
     this.#setup = setup;
   }
 
@@ -62,25 +64,25 @@ export class StoredSessionStore<S extends Session = ManagedSession> implements S
     checkSessionId(sessionId);
     checkOptions(options, { sessionSettings: kinds.object }, `${this.#setup.name}.session()`);
     checkSessionSettings(options?.sessionSettings, `'sessionSettings' of ${this.#setup.name}.session()`);
-    this.#checkOpen();
-    return this.#backend.session(sessionId, options ?? {});
+    this.#life.checkOpen();
+    return this.#session(sessionId, options);
   }
 
   async list(query?: SessionQuery): Promise<{ sessions: SessionInfo[]; cursor?: string }> {
     const page = readQuery(query, `${this.#setup.name}.list()`);
-    this.#checkOpen();
+    this.#life.checkOpen();
     return await listPage(page, (part) => this.#store.list(part));
   }
 
   async get(sessionId: string): Promise<SessionInfo | undefined> {
     checkSessionId(sessionId);
-    this.#checkOpen();
+    this.#life.checkOpen();
     return await this.#store.get(sessionId);
   }
 
   async delete(sessionId: string): Promise<boolean> {
     checkSessionId(sessionId);
-    this.#checkOpen();
+    this.#life.checkOpen();
     return (await this.#store.remove([sessionId])).sessions > 0;
   }
 
@@ -89,7 +91,7 @@ export class StoredSessionStore<S extends Session = ManagedSession> implements S
     checkSessionId(to);
     checkOptions(options, { untilTurn: kinds.integer(1) }, `${this.#setup.name}.fork()`);
     if (from === to) throw new UserError(`${this.#setup.name}.fork() needs two session ids.`);
-    this.#checkOpen();
+    this.#life.checkOpen();
     const source = { sessionId: from, parts: () => this.#parts(from) };
     for (let attempt = 1; ; attempt++) {
       try {
@@ -97,7 +99,7 @@ export class StoredSessionStore<S extends Session = ManagedSession> implements S
           for await (const texts of forkedTexts(source, options?.untilTurn)) await staged.append(texts);
           await staged.publish('create');
         });
-        return this.#backend.session(to, {});
+        return this.#session(to);
       } catch (error) {
         // Changed while it was read: nothing of it was seen by anybody.
         if (!(error instanceof SessionVersionConflictError) || attempt === ATTEMPTS) throw error;
@@ -108,18 +110,18 @@ export class StoredSessionStore<S extends Session = ManagedSession> implements S
   async setMetadata(sessionId: string, patch: Record<string, unknown>): Promise<void> {
     checkSessionId(sessionId);
     const copy = metadataOf(patch, `${this.#setup.name}.setMetadata()`);
-    this.#checkOpen();
+    this.#life.checkOpen();
     await this.#store.setMetadata(sessionId, copy);
   }
 
   async prune(options: PruneOptions): Promise<{ sessions: number; items: number }> {
-    this.#checkOpen();
+    this.#life.checkOpen();
     return await pruneSessions(this.#store, options, `${this.#setup.name}.prune()`);
   }
 
   export(sessionId: string): AsyncIterable<string> {
     checkSessionId(sessionId);
-    this.#checkOpen();
+    this.#life.checkOpen();
     return this.#export(sessionId);
   }
 
@@ -132,7 +134,7 @@ export class StoredSessionStore<S extends Session = ManagedSession> implements S
     checkOptions(options, { ifExists: kinds.oneOf('fail', 'append', 'replace') }, `${this.#setup.name}.import()`);
     if (typeof (lines as Partial<AsyncIterable<string>> | undefined)?.[Symbol.asyncIterator] !== 'function')
       throw new UserError(`${this.#setup.name}.import() takes lines as an AsyncIterable of strings.`);
-    this.#checkOpen();
+    this.#life.checkOpen();
     const { ifExists = 'fail' } = options ?? {};
     // Looked at again when it becomes visible; now, so that nobody has to read a long file to hear it.
     if (ifExists === 'fail' && (await this.#store.get(sessionId)) !== undefined) throw sessionExists(sessionId);
@@ -158,14 +160,13 @@ export class StoredSessionStore<S extends Session = ManagedSession> implements S
   }
 
   async check(): Promise<string[]> {
-    this.#checkOpen();
+    this.#life.checkOpen();
     return await this.#store.check();
   }
 
   async close(): Promise<void> {
     if (this.#backend.close === undefined) return;
-    this.#closed = true;
-    this.#closing ??= Promise.resolve(this.#backend.close());
+    this.#closing ??= this.#life.end().then(() => this.#backend.close?.());
     try {
       await this.#closing;
     } catch (error) {
@@ -177,6 +178,13 @@ export class StoredSessionStore<S extends Session = ManagedSession> implements S
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  /** Ends with the store. */
+  #session(sessionId: string, options: { readonly sessionSettings?: SessionSettings } = {}): S {
+    const session = this.#backend.session(sessionId, options);
+    if (session instanceof StoredSession) session[joinStore](this.#life);
+    return session;
   }
 
   async *#export(sessionId: string): AsyncGenerator<string> {
@@ -203,9 +211,5 @@ export class StoredSessionStore<S extends Session = ManagedSession> implements S
       await Promise.resolve(staged.discard()).catch(() => undefined);
       throw error;
     }
-  }
-
-  #checkOpen(): void {
-    if (this.#closed) throw new SessionClosedError('The store of sessions was closed.');
   }
 }

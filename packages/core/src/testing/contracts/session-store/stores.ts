@@ -1,5 +1,6 @@
-import { check, rejection, same } from '../case.ts';
-import { turns, user } from './scene.ts';
+import { check, refuses, rejection, same } from '../case.ts';
+import { sessionCalls } from '../session-calls.ts';
+import { all, idsOf, turns, user } from './scene.ts';
 import type { AnyStore, StoreCase } from './scene.ts';
 
 export const stores: readonly StoreCase[] = [
@@ -137,6 +138,71 @@ export const stores: readonly StoreCase[] = [
     async body(scene) {
       const advice: unknown = await (await scene.filled(turns(1))).check();
       check(Array.isArray(advice) && advice.every((line) => typeof line === 'string'), 'an array of strings');
+    },
+  },
+  {
+    id: 'S10',
+    title: 'a session that was cleared is none, until something is written to it',
+    async body(scene) {
+      const store = await scene.filled(turns(1));
+      await store.setMetadata(scene.id, { tag: 1 });
+      await store.session(`${scene.id}-other`).addItems([user('stays')]);
+      const cleared = [scene.id, `${scene.id}-unknown`, `${scene.id}-copy`, `${scene.id}-named`];
+      for (const id of cleared) await store.session(id).clearSession();
+      check((await store.get(scene.id)) === undefined, 'get() to find no session');
+      same(idsOf(await all(store)), [`${scene.id}-other`], 'sessions');
+      same(await store.delete(scene.id), false, 'delete() of a session that was cleared');
+      const dry = await store.prune({ olderThan: new Date(Date.now() + 60_000), dryRun: true });
+      same(dry, { sessions: 1, items: 1 }, 'what prune would delete');
+
+      await store.session(scene.id).addItems([user('anew')]);
+      same((await store.get(scene.id))?.itemCount, 1, 'itemCount after an append');
+      same((await store.get(scene.id))?.metadata, undefined, 'metadata after an append');
+      await store.fork(scene.id, `${scene.id}-copy`);
+      same((await store.get(`${scene.id}-copy`))?.itemCount, 1, 'itemCount of a fork to an id that was cleared');
+      await store.setMetadata(`${scene.id}-named`, { tag: 2 });
+      same((await store.get(`${scene.id}-named`))?.metadata, { tag: 2 }, 'metadata that was set after the clear');
+      same((await store.get(`${scene.id}-named`))?.itemCount, 0, 'itemCount of a session of metadata alone');
+      await store.session(scene.id).popItem();
+      same((await store.get(scene.id))?.itemCount, 0, 'itemCount of a session of which all was popped');
+      same(
+        idsOf(await all(store)).toSorted(),
+        ['', '-copy', '-named', '-other'].map((suffix) => scene.id + suffix),
+        'sessions that were written to again',
+      );
+    },
+  },
+  {
+    id: 'S11',
+    title: 'sessions end with their store, also where another store holds the same place',
+    async body(scene) {
+      const store = await scene.filled(turns(1));
+      const other = await scene.open();
+      await other.session(scene.id).addItems([user('2')]);
+      const given = store.session(scene.id);
+      const forked = await store.fork(scene.id, `${scene.id}-copy`);
+      const lines = store.export(scene.id)[Symbol.asyncIterator]();
+      // What was called before still ends.
+      const before = [given.addItems([user('3')]), given.addItems([user('4')])];
+      // A list may be many steps: the next one finds the store closed.
+      const listed = codeOf(() => store.list());
+      await store.close();
+      await Promise.all(before);
+      check([undefined, 'session_closed'].includes((await listed) as string | undefined), 'a list, or session_closed');
+      const isClosed = (await codeOf(() => store.list())) === 'session_closed';
+      for (const session of [given, forked]) {
+        if (!isClosed) await session.addItems([user('later')]);
+        else
+          for (const [name, call] of Object.entries(sessionCalls(session)))
+            await refuses(call, 'session_closed', `${name} of a session whose store was closed`);
+        if ('closed' in session) same(session.closed, isClosed, 'closed of the session');
+      }
+      if (isClosed) {
+        await refuses(async () => await lines.next(), 'session_closed', 'an export whose store was closed');
+        await refuses(async () => store.session(scene.id), 'session_closed', 'session() of a store that was closed');
+      }
+      const left = await other.session(scene.id).getItems();
+      if (isClosed) same(left, [...turns(1), user('2'), user('3'), user('4')], 'items in the other store');
     },
   },
 ];

@@ -1,4 +1,5 @@
 import { check, refuses, same, skip } from '../case.ts';
+import { sessionCalls } from '../session-calls.ts';
 import { users } from './scene.ts';
 import type { SessionCase } from './scene.ts';
 
@@ -22,16 +23,7 @@ export const lifecycle: readonly SessionCase[] = [
       await session.close();
       await before;
       if (!session.closed) skip('close() leaves this session open');
-      const calls: Record<string, () => Promise<unknown>> = {
-        getItems: () => session.getItems(),
-        'getItems(0)': () => session.getItems(0),
-        addItems: () => session.addItems(users(1)),
-        'addItems([])': () => session.addItems([]),
-        popItem: () => session.popItem(),
-        clearSession: () => session.clearSession(),
-        readHistory: () => session.readHistory(),
-        ping: () => session.ping(),
-      };
+      const calls = { ...sessionCalls(session), ping: () => session.ping() };
       for (const [name, call] of Object.entries(calls)) await refuses(call, 'session_closed', name);
     },
   },
