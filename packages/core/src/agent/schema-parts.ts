@@ -1,6 +1,6 @@
 import type { JsonSchema } from './schema.ts';
 import { UserError } from '../base/errors.ts';
-import { isObject, setOwn } from '../base/json.ts';
+import { isObject, isPlainObject, setOwn } from '../base/json.ts';
 
 /** A JSON object that we own and may change. */
 export type Json = Record<string, unknown>;
@@ -9,22 +9,27 @@ export type Json = Record<string, unknown>;
 const maxDepth = 1000;
 const maxNodes = 100_000;
 
-/** A deep copy of a schema document. @throws UserError for what is no JSON, cyclic, or too large to be a schema */
+/** A deep copy of a schema document. @throws UserError for what is no JSON (schemas of libraries), cyclic, or too large to be a schema */
 export function copySchema(schema: JsonSchema, where: string): Json {
   let nodes = 0;
-  const copy = (value: unknown, depth: number): unknown => {
+  const copy = (value: unknown, depth: number, key: string): unknown => {
     if (typeof value === 'function' || typeof value === 'symbol' || typeof value === 'bigint')
       throw new UserError(`${where}: a JSON Schema is JSON, it cannot hold a ${typeof value}.`);
     if (typeof value !== 'object' || value === null) return value;
+    // Documents that a library made have the mark too; they are plain.
+    if ('~standard' in value && !isPlainObject(value))
+      throw new UserError(
+        `${where}: \`${key}\` is a schema of a library, and a JSON Schema holds none. Make all of it with the library, as by z.object().`,
+      );
     if (depth > maxDepth) throw new UserError(`${where}: the schema is too deeply nested.`);
     if (++nodes > maxNodes) throw new UserError(`${where}: the schema is too large.`);
-    if (Array.isArray(value)) return value.map((entry) => copy(entry, depth + 1));
+    if (Array.isArray(value)) return value.map((entry, index) => copy(entry, depth + 1, String(index)));
     const result: Json = {};
-    for (const [key, member] of Object.entries(value))
-      if (member !== undefined && key !== '~standard') setOwn(result, key, copy(member, depth + 1));
+    for (const [name, member] of Object.entries(value))
+      if (member !== undefined && name !== '~standard') setOwn(result, name, copy(member, depth + 1, name));
     return result;
   };
-  return copy(schema, 0) as Json;
+  return copy(schema, 0, '(root)') as Json;
 }
 
 export function freezeDeep<T>(value: T): T {

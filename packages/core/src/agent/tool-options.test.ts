@@ -50,14 +50,40 @@ describe('a schema of the result', () => {
     expect(() => made.copyWith({ outputSchema: optional })).toThrow(/outputSchema: place\.row is optional/);
   });
 
-  test('is not what `outputSchema()` makes for agents, and no map of schemas; the error tells the way [TOOL-F8]', () => {
+  test('is not what `outputSchema()` makes for agents; the error tells the way [TOOL-F8]', () => {
     const make = (schema: unknown) => () =>
       tool({ name: 'stock', outputSchema: schema as z.ZodType, execute: () => ({}) });
     expect(make(outputSchema(z.object({ n: z.number() })))).toThrow(
       'tool stock: outputSchema: takes the schema itself, not what `outputSchema()` makes of it, which is for agents.',
     );
-    expect(make({ n: z.number() })).toThrow(
-      'tool stock: outputSchema: `n` is a schema, and a JSON Schema holds none: make it an object with the library, as by z.object().',
-    );
+  });
+});
+
+describe('a JSON Schema that holds a schema of a library', () => {
+  const held =
+    'is a schema of a library, and a JSON Schema holds none. Make all of it with the library, as by z.object().';
+
+  test.each([
+    ['as a map of members', { n: z.number() }],
+    ['in its properties', { type: 'object', properties: { n: z.number() } }],
+    ['further down', { type: 'object', properties: { list: { type: 'array', items: { anyOf: [z.number()] } } } }],
+  ])('is refused, %s, with its place and the way [TOOL-F8]', (_, schema) => {
+    const place = /: `(n|0)` /;
+    for (const make of [
+      () => tool({ name: 'stock', outputSchema: schema, execute: () => ({}) }),
+      () => tool({ name: 'stock', parameters: schema, execute: () => '' }),
+    ]) {
+      expect(make).toThrow(UserError);
+      expect(make).toThrow(place);
+      expect(make).toThrow(held);
+    }
+  });
+
+  test('may be put together of documents that the library made', () => {
+    const properties = { n: z.toJSONSchema(z.number()) };
+    const made = tool({ name: 'stock', outputSchema: { type: 'object', properties }, execute: () => ({ n: 1 }) });
+    expect(made.outputJsonSchema).toMatchObject({ properties: { n: { type: 'number' } } });
+    const not = tool({ name: 'stock', outputSchema: { type: 'object', not: properties.n }, execute: () => ({}) });
+    expect(not.outputJsonSchema).toMatchObject({ not: { type: 'number' } });
   });
 });

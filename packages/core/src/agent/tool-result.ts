@@ -41,11 +41,6 @@ function checkDocument(given: unknown, where: string): void {
     );
   if (!isPlainObject(given))
     throw new UserError(`${where}: takes a Standard Schema or a JSON Schema object, not ${kindOf(given)}.`);
-  const member = Object.keys(given).find((name) => hasStandard(given[name]));
-  if (member !== undefined)
-    throw new UserError(
-      `${where}: \`${member}\` is a schema, and a JSON Schema holds none: make it an object with the library, as by z.object().`,
-    );
 }
 
 /** The wire form says that every member is there; a value without one would break that word. */
