@@ -67,14 +67,18 @@ export class Database {
   /** Every call on it waits for the one before. */
   readonly #oneConnection: object | undefined;
   readonly #isSync: boolean;
+  /** It is a transaction of the user, `tx`: what is done with it is undone with it, and only its owner can begin it again. */
+  readonly isTransaction: boolean;
   readonly #runPrepared: RunPrepared | undefined;
 
   constructor(db: object, dialect: DialectName) {
     this.#db = db;
     this.dialect = dialect;
     this.#isSync = dialect === 'sqlite' && (db as SQLiteDatabase).resultKind === 'sync';
-    this.#oneConnection = this.#isSync ? undefined : oneConnectionOf(db, dialect);
-    this.#runPrepared = preparedBy(db, kindsOf(db, 'object'));
+    const kinds = kindsOf(db, 'object');
+    this.isTransaction = kinds.some((kind) => kind.endsWith('Transaction'));
+    this.#oneConnection = this.#isSync ? undefined : this.isTransaction ? db : oneConnectionOf(db, dialect);
+    this.#runPrepared = preparedBy(db, kinds);
   }
 
   /** A statement on its own that reads. */

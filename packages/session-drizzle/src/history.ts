@@ -184,7 +184,7 @@ export class DrizzleHistory implements HistoryBackend {
     return await this.#retry(() => this.#database.transaction(body));
   }
 
-  /** Again, as long as the store says that it did nothing because somebody else was at it. */
+  /** Again, as long as the store says that it did nothing because somebody else was at it, and undid nothing of the user's. */
   async #retry<R>(work: () => Promise<R>): Promise<R> {
     const { isConflict, isMissing } = errorsOf(this.#config.dialect);
     for (let attempt = 0; ; attempt++) {
@@ -193,7 +193,7 @@ export class DrizzleHistory implements HistoryBackend {
       } catch (error) {
         const chain = causes(error);
         if (chain.some(isMissing)) throw this.#missing(error);
-        if (!chain.some(isConflict)) throw error;
+        if (this.#database.isTransaction || !chain.some(isConflict)) throw error;
         const delay = DELAYS_MS[attempt];
         if (delay === undefined)
           throw new SessionBusyError(

@@ -13,7 +13,7 @@ interface Terms {
   /** As text, to be given back by `moment` without loss. */
   readonly exact: (column: SQL) => SQL;
   readonly moment: (text: string) => SQL;
-  /** As a value of such a column; not later than the date, by less than a second. */
+  /** As a value of such a column; not later than the date, by less than a second. The date is within what all can write. */
   readonly at: (date: Date) => SQL;
   /** More than a minute from now. */
   readonly future: SQL;
@@ -21,6 +21,13 @@ interface Terms {
   /** The first characters, as many as those. */
   readonly head: (text: SQL, like: string) => SQL;
 }
+
+/** Dates that are written with four digits of a year: no column of ours holds others that mean anything. */
+const FIRST = Date.parse('0001-01-01T00:00:00Z');
+const LAST = Date.parse('9999-12-31T23:59:59.999Z');
+const within = (date: Date): Date => new Date(Math.min(Math.max(date.getTime(), FIRST), LAST));
+/** Farther from 1970 than that is no `Date`. */
+const FARTHEST_MS = 8.64e15;
 
 const zone = sql`current_setting('TimeZone')`;
 const TERMS: Readonly<Record<DialectName, Terms>> = {
@@ -37,7 +44,11 @@ const TERMS: Readonly<Record<DialectName, Terms>> = {
     millis: (column) => sql`unix_timestamp(${column}) * 1000`,
     exact: (column) => sql`cast(${column} as char)`,
     moment: (text) => sql`cast(${text} as datetime(6))`,
-    at: (date) => sql`from_unixtime(${date.getTime()} / 1000)`,
+    // Knows no moment before 1970, and none that is too late for it.
+    at: (date) =>
+      date.getTime() <= 0
+        ? sql`cast('1000-01-01' as datetime)`
+        : sql`coalesce(from_unixtime(${date.getTime()} / 1000), cast('9999-12-31 23:59:59' as datetime))`,
     future: sql`now(6) + interval 1 minute`,
     contains: (text, part) => sql`locate(${part}, ${text}) > 0`,
     head: (text, like) => sql`left(${text}, char_length(${like}))`,
@@ -108,8 +119,8 @@ export class StoreStatements {
         );
     }
     if (prefix !== undefined && prefix !== '') conditions.push(sql`${head(sql`s.session_id`, prefix)} = ${prefix}`);
-    if (updatedAfter !== undefined) conditions.push(sql`s.updated_at >= ${at(updatedAfter)}`);
-    if (updatedBefore !== undefined) conditions.push(sql`s.updated_at <= ${at(updatedBefore)}`);
+    if (updatedAfter !== undefined) conditions.push(sql`s.updated_at >= ${at(within(updatedAfter))}`);
+    if (updatedBefore !== undefined) conditions.push(sql`s.updated_at <= ${at(within(updatedBefore))}`);
     for (const [name, value] of Object.entries(page.metadata ?? {})) {
       if (!withMetadata) conditions.push(sql`1 = 0`);
       else if (typeof value !== 'object' && withMetadata)
@@ -125,7 +136,7 @@ export class StoreStatements {
   /** A row, if the session was not updated since then. */
   idle(sessionId: string, since: Date | undefined): SQL {
     const { sessions, messages } = this.#tables;
-    const idle = since === undefined ? sql`` : sql` and s.updated_at < ${this.#terms.at(since)}`;
+    const idle = since === undefined ? sql`` : sql` and s.updated_at < ${this.#terms.at(within(since))}`;
     return sql`select (select count(*) from ${messages} c where c.session_id = s.session_id) as items from ${sessions} s where s.session_id = ${sessionId}${idle}`;
   }
 
@@ -161,11 +172,16 @@ export function infoOf({ id, created, updated, data, items }: Row): SessionInfo 
   const metadata = metadataOf(data);
   return {
     sessionId: String(id),
-    ...(created !== null && { createdAt: new Date(Number(created)) }),
-    ...(updated !== null && { updatedAt: new Date(Number(updated)) }),
+    ...(created !== null && { createdAt: dateOf(created) }),
+    ...(updated !== null && { updatedAt: dateOf(updated) }),
     ...(items !== undefined && { itemCount: Number(items) }),
     ...(metadata !== undefined && { metadata }),
   };
+}
+
+/** The nearest date: PostgreSQL has moments that are none, `infinity` among them. */
+function dateOf(millis: unknown): Date {
+  return new Date(Math.min(Math.max(Number(millis), -FARTHEST_MS), FARTHEST_MS));
 }
 
 export function metadataOf(data: unknown): Record<string, unknown> | undefined {

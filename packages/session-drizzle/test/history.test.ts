@@ -239,7 +239,7 @@ describe.each<DriverName>(['node-postgres', 'mysql2'])('locks of a history on %s
       await historyOf(opened.db, id).write({ type: 'append', texts: textsOf(3) });
       const history = historyOf(strict.db, id);
       await history.read(0);
-      const transactions = vi.spyOn(strict.db as { transaction: (...args: never[]) => unknown }, 'transaction');
+      const transactions = vi.spyOn(strict.db, 'transaction');
       const count = name.startsWith('two') ? 2 : 1;
       const state = { isDone: false };
       let changed: Promise<unknown> | undefined;
@@ -307,7 +307,7 @@ describe('history on better-sqlite3', () => {
       let pages = 0;
       const other: { replace?: () => void } = {};
       const { opened, history, close } = await logging((statement) => {
-        if (/^select id, message_data/.test(statement) && ++pages === 2) other.replace?.();
+        if (statement.startsWith('select id, message_data') && ++pages === 2) other.replace?.();
       });
       await history.write({ type: 'append', texts: textsOf(1200) });
       const client = new Database(opened.url);
@@ -325,7 +325,7 @@ describe('history on better-sqlite3', () => {
     const met: unknown[] = [];
     const other: { write?: () => void } = {};
     const { opened, history, close } = await logging((statement) => {
-      if (/^select digest, result/.test(statement)) other.write?.();
+      if (statement.startsWith('select digest, result')) other.write?.();
     });
     await history.write({ type: 'append', texts: textsOf(1) });
     const client = new Database(opened.url, { timeout: 0 });

@@ -1,6 +1,8 @@
 import Database from 'better-sqlite3';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
+import { drizzle as drizzleMySql } from 'drizzle-orm/mysql2';
 import { drizzle as drizzlePostgresJs } from 'drizzle-orm/postgres-js';
+import { createConnection } from 'mysql2/promise';
 import postgres from 'postgres';
 import { sql } from 'drizzle-orm/sql/sql';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -127,5 +129,19 @@ describe('mysql2', () => {
       expect((await session.readHistory(1)).version).toBe(version);
     }
     expect(await session.getItems()).toEqual(['1', '2', '3', '4'].map(user));
+  });
+
+  it('gives it where ids are counted in steps, as on servers of a cluster [SESS-037]', async () => {
+    const opened = await open('mysql2');
+    const client = await createConnection(opened.url);
+    onTestFinished(async () => {
+      await client.end();
+      await opened.close();
+    });
+    await makeTables(opened);
+    await client.query('set auto_increment_increment = 3');
+    const session = new DrizzleSession<object>('steps', { db: drizzleMySql({ client }) });
+    const version = await session.appendIfVersion((await session.readHistory()).version, ['1', '2', '3'].map(user));
+    expect((await session.readHistory(1)).version).toBe(version);
   });
 });

@@ -97,6 +97,25 @@ describe.each<DriverName>(['node-postgres', 'postgres.js', 'mysql2', 'better-sql
     });
   });
 
+  it('takes dates that no column holds, at both ends [SESS-371, 374]', async () => {
+    await empty();
+    const store = new DrizzleSessionStore({ db: opened.db });
+    await store.session('a').addItems([user('x')]);
+    const counted = async (query: { updatedAfter?: Date; updatedBefore?: Date }): Promise<number> =>
+      (await store.list(query)).sessions.length;
+    for (const ms of [8.64e15, 253_402_300_800_000]) {
+      expect(await counted({ updatedAfter: new Date(ms) })).toBe(0);
+      expect(await counted({ updatedBefore: new Date(ms) })).toBe(1);
+    }
+    for (const ms of [-8.64e15, -62_167_219_200_001, -1, 0]) {
+      expect(await counted({ updatedAfter: new Date(ms) })).toBe(1);
+      expect(await counted({ updatedBefore: new Date(ms) })).toBe(0);
+      expect(await store.prune({ olderThan: new Date(ms) })).toEqual({ sessions: 0, items: 0 });
+    }
+    expect(await store.prune({ idleForMs: Number.MAX_SAFE_INTEGER })).toEqual({ sessions: 0, items: 0 });
+    expect(await store.prune({ olderThan: new Date(8.64e15) })).toEqual({ sessions: 1, items: 1 });
+  });
+
   it('check() tells of stamps of the future [SESS-271]', async () => {
     await empty();
     const store = new DrizzleSessionStore({ db: opened.db });
@@ -105,6 +124,24 @@ describe.each<DriverName>(['node-postgres', 'postgres.js', 'mysql2', 'better-sql
     await execute(opened, sql`update agent_messages set created_at = ${earlier(sql`created_at`, -3_600_000)}`);
     expect(await store.check()).toEqual([expect.stringMatching(/^1 row of 'agent_messages' is of the future/)]);
   });
+});
+
+it.each([
+  ['infinity', 8.64e15],
+  ['-infinity', -8.64e15],
+  ['294000-01-01', 8.64e15],
+])('gives the nearest date for a stamp of PostgreSQL that is none: %s [SESS-371]', async (stamp, nearest) => {
+  const opened = await open('node-postgres');
+  try {
+    await makeTables(opened);
+    const store = new DrizzleSessionStore({ db: opened.db });
+    await store.session('a').addItems([user('x')]);
+    await execute(opened, sql`update agent_sessions set updated_at = cast(${stamp} as timestamp)`);
+    expect((await store.get('a'))?.updatedAt?.getTime()).toBe(nearest);
+    expect((await store.list()).sessions).toHaveLength(1);
+  } finally {
+    await opened.close();
+  }
 });
 
 it('ends calls that the database does not answer in time, and goes on when it does', async () => {
