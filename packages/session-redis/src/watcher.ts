@@ -12,12 +12,14 @@ const watchers = new WeakMap<Redis, Watcher>();
  * commands of others would come between. One for each client, used by one change after the other.
  */
 export class Watcher {
+  readonly #client: Redis;
   readonly #connection: Redis;
   #last: Promise<unknown> = Promise.resolve();
   /** Why it could not connect; the driver's rejection says only that it did not. */
   #problem: unknown;
 
   private constructor(client: Redis) {
+    this.#client = client;
     this.#connection = client.duplicate({
       lazyConnect: true,
       maxRetriesPerRequest: 0,
@@ -46,6 +48,8 @@ export class Watcher {
   exclusive<R>(work: (connection: Redis) => Promise<R>): Promise<R> {
     const result = this.#last.then(async () => {
       const connection = this.#connection;
+      // Its owner has quit it: refused as the client itself would do it, not done over a connection that stays behind.
+      if (this.#client.status === 'end') throw new Error('Connection is closed.');
       if (connection.status !== 'ready') await this.#connect();
       try {
         return await work(connection);

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+
 import { UserError } from '@agents/core';
 import { SessionSchemaError, SessionVersionConflictError } from '@agents/core/session';
 import { Cluster, Redis } from 'ioredis';
@@ -429,6 +431,28 @@ describe('what is read', () => {
     sent.mockRestore();
     await client.quit();
   });
+
+  it.each(ways)(
+    '%s: fails with a client that its owner has quit, as the client does; nothing is written [SESS-154]',
+    async (_name, options) => {
+      const client = new Redis(redisUrl());
+      const { session, prefix } = make(options, client);
+      await session.addItems(users('1'));
+      const made = make(options, client);
+      await Promise.all([once(client, 'end'), client.quit()]);
+      for (const one of [session, made.session])
+        for (const call of [
+          () => one.addItems(users('2')),
+          () => one.replaceHistory(users('2')),
+          () => one.popItem(),
+          () => one.clearSession(),
+          () => one.getItems(),
+        ])
+          await expect(call()).rejects.toThrow('Connection is closed.');
+      expect(await make({ ...options, keyPrefix: prefix }).session.getItems()).toEqual(users('1'));
+      expect(await keysOf(made.prefix)).toEqual([]);
+    },
+  );
 
   it('survives that the server forgot the scripts [SESS-221]', async () => {
     const { session } = make();
