@@ -16,6 +16,7 @@ export type InvokeArgs<C, X = { callId?: string | undefined; signal?: AbortSigna
  * that the tool answers with a text gives that text. `callId` is what the tool sees as `ctx.toolCallId`, default a random one.
  *
  * @throws ToolTimeoutError when it took too long and its `timeoutBehavior` is `raise_exception`
+ * @throws UserError when what it returned does not fit its `outputSchema`; what fits is given as the schema makes it
  * @throws ToolCallError when the tool has `failureErrorFunction: null` and fails
  * @example expect(await invokeFunctionTool(weather, { city: 'Kyiv' })).toBe('mild')
  */
