@@ -181,27 +181,22 @@ bothForms((runForm, form) => {
   });
 
   describe(`what a person says that a tool gave (${form})`, () => {
-    const desk = async (
-      output: unknown,
-      schema: z.ZodType | object = z.object({ type: z.literal('text'), text: z.string(), n: z.coerce.number() }),
-    ) => {
+    const desk = async (output: unknown, caller?: object) => {
       const find = tool({
         name: 'find',
-        outputSchema: schema as z.ZodType,
+        allowedCallers: callers,
+        outputSchema: z.object({ type: z.literal('text'), text: z.string(), n: z.coerce.number() }),
         failureErrorFunction: null,
         execute: (): never => {
           throw new Error('line cut');
         },
       });
       const look = tool({ name: 'look', execute: () => 'seen' });
-      const agent = agentOf(
-        [find, look],
-        [toolCall('find', {}, { callId: 'c' }), toolCall('look', {}, { callId: 'l' })],
-      );
+      const agent = agentOf([find, look], [callOf('find', caller ?? null), toolCall('look', {}, { callId: 'l' })]);
       const state = getRunErrorState(await failure(agent, 'hi'));
       const paused = (await runForm(agent, state as RunState, { onInDoubt: 'interrupt' })).toState();
       paused.decide(paused.interruptions[0] as never, { type: 'done', output });
-      return { agent, state: await States.fromString(agent, paused.toString()) };
+      return { agent, find, look, state: await States.fromString(agent, paused.toString()) };
     };
 
     it('is what the tool declares, like what it gives itself [TOOL-R9]', async () => {
@@ -211,6 +206,14 @@ bothForms((runForm, form) => {
         { output: 'seen' },
         { output: '{"type":"text","text":"a","n":4}' },
       ]);
+    });
+
+    it('is taken of a call that the tool would not let be made any more: it was made [STATE-178, 226]', async () => {
+      const { agent, find, look, state } = await desk({ type: 'text', text: 'a', n: 4 }, program);
+      agent.tools.splice(0, 2, find.copyWith({ allowedCallers: ['direct'] }), look);
+      const result = await runForm(agent, state);
+      expect(result.finalOutput).toBe('done');
+      expect(outputsIn(result.toInputList())[1]).toMatchObject({ caller: program });
     });
 
     it('may be a text in place of the value, and nothing else [TOOL-R9]', async () => {
