@@ -20,6 +20,7 @@ import type {
 import { changeDigest, checkBatch, checkOperation, checkWriteOptions } from './operations.ts';
 import type { HistoryChange } from './operations.ts';
 import { checkSessionId, checkSessionSettings, resolveLimit } from './settings.ts';
+import { checkBackend, checkOpen, checkSetup } from './setup.ts';
 import type { StoreLife } from './store-life.ts';
 
 /** Checks of `SessionOptions`, for the options of a backend. */
@@ -41,6 +42,10 @@ export interface StoredSessionSetup {
   readonly timeoutMs?: number | undefined;
 }
 
+/** Of a `HistoryBackend`. */
+const METHODS = ['read', 'write', 'pop', 'clear'] as const;
+const OPTIONAL = ['ping', 'close', 'outcomeUnknown'] as const;
+
 type ChangeKind = 'append' | 'replace' | 'pop' | 'clear';
 
 const ended = (): void => undefined;
@@ -54,7 +59,7 @@ export const joinStore: unique symbol = Symbol('joinStore');
  * in time and tells unknown outcomes from failures.
  *
  * @param open makes the backend, after the id and the options were found good
- * @throws UserError `session_id_invalid`, and for `SessionOptions` of a wrong kind
+ * @throws UserError `session_id_invalid`, and for `SessionOptions`, a set-up or a backend of a wrong kind
  * @example
  * class MySession extends StoredSession {
  *   constructor(sessionId: string, options: SessionOptions & { table: MyTable }) {
@@ -79,7 +84,9 @@ export class StoredSession<T extends object = AgentInputItem> implements Managed
 
   constructor(sessionId: string, open: (sessionId: string) => HistoryBackend, setup: StoredSessionSetup) {
     checkSessionId(sessionId);
+    checkSetup(setup, 'StoredSession', ['name', 'options', 'encoding', 'timeoutMs']);
     const { options = {}, name, timeoutMs } = setup;
+    checkOpen(open, name);
     checkOptions(options, sessionOptionChecks, name);
     checkSessionSettings(options.sessionSettings, `'sessionSettings' of ${name}`);
     this.sessionId = sessionId;
@@ -87,6 +94,7 @@ export class StoredSession<T extends object = AgentInputItem> implements Managed
     this.#setup = setup;
     this.#timeoutMs = options.operationTimeoutMs ?? timeoutMs;
     this.#backend = open(sessionId);
+    checkBackend(this.#backend, `HistoryBackend of ${name}`, METHODS, OPTIONAL);
   }
 
   /** By `close()`, or with the store that the session is of. */

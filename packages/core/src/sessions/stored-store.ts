@@ -7,6 +7,7 @@ import type { ManagedSession, Session, SessionSettings } from './contract.ts';
 import { SessionVersionConflictError } from './errors.ts';
 import type { StoredRecord } from './history-backend.ts';
 import { checkSessionId, checkSessionSettings } from './settings.ts';
+import { checkBackend, checkSetup } from './setup.ts';
 import { noSuchSession, sessionExists } from './store-backend.ts';
 import type { SessionStoreBackend, StagedHistory } from './store-backend.ts';
 import { forkedTexts } from './store-fork.ts';
@@ -29,6 +30,9 @@ export interface StoredSessionStoreSetup {
   readonly timeoutMs?: number | undefined;
 }
 
+/** Of a `SessionStoreBackend`. */
+const METHODS = ['session', 'history', 'list', 'get', 'remove', 'setMetadata'] as const;
+const OPTIONAL = ['parts', 'stage', 'sweep', 'check', 'close'] as const;
 /** Items of an import that are staged at once, and characters of them. */
 const BATCH = 500;
 const BATCH_SIZE = 1024 * 1024;
@@ -54,7 +58,10 @@ export class StoredSessionStore<S extends Session = ManagedSession> implements S
   readonly #life = new StoreLife();
   #closing: Promise<void> | undefined;
 
+  /** @throws UserError for a set-up or a backend of a wrong kind */
   constructor(backend: SessionStoreBackend<S>, setup: StoredSessionStoreSetup) {
+    checkSetup(setup, 'StoredSessionStore', ['name', 'encoding', 'timeoutMs']);
+    checkBackend(backend, `SessionStoreBackend of ${setup.name}`, METHODS, OPTIONAL);
     this.#backend = backend;
     this.#store = new BoundedStore(backend, setup.timeoutMs, this.#life);
     this.#setup = setup;
