@@ -381,6 +381,22 @@ describe('OpenAICompactionSession', () => {
     expect(versioned.compacting.deferredResponseId).toBe('resp_2');
   });
 
+  it('keeps what it cannot read when it is called by hand: what another key encrypted [SESS-315, SESS-328]', async () => {
+    const inner = new MemorySession<object>('s');
+    const encrypted = new EncryptedSession(inner, { encryptionKey: 'correct horse', ttlMs: null });
+    const foreign = new EncryptedSession<object>(inner, { encryptionKey: 'another', ttlMs: null });
+    const { compacting, gives } = await wrapped<Session>(encrypted, { mode: 'input' });
+    await foreign.addItems([{ theirs: 1 }]);
+    await encrypted.addItems(talk(1));
+    await foreign.addItems([{ theirs: 2 }]);
+    await encrypted.addItems(talk(1));
+    gives([summary], () => encrypted.addItems([user('meanwhile')]));
+    await compacting.runCompaction({ force: true });
+    expect(kindsOf(await encrypted.getItems())).toBe('compaction u');
+    expect(await foreign.getItems()).toEqual([{ theirs: 1 }, { theirs: 2 }]);
+    expect(await inner.getItems()).toHaveLength(4);
+  });
+
   it('remembers a response that it put off until a compaction succeeds; pop and clear forget it, also when they fail [SESS-121, 326, SESS#97]', async () => {
     const { fake, session, compacting } = await wrapped(new FourFunctions());
     await compacting.deferCompaction('resp_0');

@@ -27,6 +27,7 @@ import { OpenAIConversationsSession } from './conversations-session.ts';
 import { Changes } from './compaction-changes.ts';
 import { checkCompactionModel, compactedItems } from './compaction-output.ts';
 import { ALL, replaceAll, replaceSuffix } from './compaction-replace.ts';
+import type { Replacement } from './compaction-replace.ts';
 import { fromUserMessage, isCandidate, isComplete, seenSuffix } from './compaction-selection.ts';
 import type { Selection } from './compaction-selection.ts';
 import { defaultApiKey, defaultClient } from './defaults.ts';
@@ -233,7 +234,7 @@ export class OpenAICompactionSession implements CompactionAwareSession {
     if (items.length === 0) return undefined;
     if (options.force !== true && !(await this.#isWorthIt(items, call.responseId))) return undefined;
     const { compacted, usage } = await this.#ask(call, items);
-    return await this.#replaced(usage, (session) => replaceAll({ session, ctx, old: items, compacted }));
+    return await this.#replaced(usage, { ctx, old: items, compacted });
   }
 
   /** What the model of a run saw, as long as nobody else wrote. */
@@ -254,12 +255,7 @@ export class OpenAICompactionSession implements CompactionAwareSession {
     if (!isComplete(selection.stored)) return undefined;
     if (!isWhole && !(await this.#isWorthIt(selection.stored, call.responseId))) return undefined;
     const { compacted, usage } = await this.#ask(isWhole ? call : { ...call, mode: 'input' }, selection.seen);
-    const replacement = { ctx, old: selection.stored, compacted };
-    return await this.#replaced(usage, (session) =>
-      supports(session, 'transactions')
-        ? replaceSuffix({ ...replacement, session })
-        : replaceAll({ ...replacement, session }),
-    );
+    return await this.#replaced(usage, { ctx, old: selection.stored, compacted });
   }
 
   async #select(
@@ -299,8 +295,14 @@ export class OpenAICompactionSession implements CompactionAwareSession {
   }
 
   /** The replacement takes its turn among the changes; a history that is no longer there wins over it. */
-  async #replaced(usage: Usage, replace: (session: Session) => Promise<boolean>): Promise<{ usage: Usage }> {
-    const replaced = await this.#changes.replace(() => replace(this.session));
+  async #replaced(usage: Usage, replacement: Omit<Replacement, 'session'>): Promise<{ usage: Usage }> {
+    const { session } = this;
+    const replaced = await this.#changes.replace(async () =>
+      // All of the history, too: what cannot be read (corrupt records, what another key encrypted) stays.
+      supports(session, 'transactions')
+        ? await replaceSuffix({ ...replacement, session })
+        : await replaceAll({ ...replacement, session }),
+    );
     if (replaced) this.#deferred = undefined;
     else this.#skip('gone', 'the history changed while it was compacted');
     return { usage };

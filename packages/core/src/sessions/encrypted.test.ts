@@ -1,7 +1,11 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
+import { thrown } from '../../test/run-kit.ts';
+import type { UserError } from '../base/errors.ts';
 import { configureLogging } from '../base/logger.ts';
 import type { LogRecord } from '../base/logger.ts';
+import { OpenAICompactionSession } from '../openai/compaction-session.ts';
+import { OpenAIConversationsSession } from '../openai/conversations-session.ts';
 import { RunContext } from '../state/context.ts';
 import { sessionContract } from '../testing/contracts/session.ts';
 import type { SessionFixture } from '../testing/contracts/session.ts';
@@ -426,6 +430,19 @@ describe('capabilities', () => {
     await plain.clearSession();
     expect(calls).toEqual([['getItems'], ['getItems', 3], ['clearSession']]);
   });
+});
+
+it('refuses what has to see the items: a session that compacts, and a conversation of OpenAI [SESS-288]', () => {
+  const wrap = (session: unknown) => new EncryptedSession(session as Session<object>, { encryptionKey: KEY });
+  const refused = (session: unknown, why: RegExp): void => {
+    const message = thrown(() => wrap(session)) as UserError;
+    expect([message.name, message.message]).toEqual(['UserError', expect.stringMatching(why)]);
+  };
+  const memory = new MemorySession('s');
+  expect(wrap(memory).session).toBe(memory);
+  refused(new OpenAICompactionSession(memory), /cannot wrap a session that compacts/);
+  refused(Object.assign(new MemorySession('s'), { runCompaction() {} }), /cannot wrap a session that compacts/);
+  refused(new OpenAIConversationsSession('conv_1'), /cannot wrap a conversation that OpenAI keeps/);
 });
 
 it('has the id and the settings of the wrapped session, and writes them through [SESS-285]', async () => {

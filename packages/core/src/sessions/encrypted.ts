@@ -1,11 +1,12 @@
 import { checkSession } from '../agent/session-shape.ts';
+import { UserError } from '../base/errors.ts';
 import { randomHex } from '../base/ids.ts';
 import { pythonJson } from '../base/json-encode.ts';
 import { getLogger } from '../base/logger.ts';
 import type { AgentInputItem } from '../items/items.ts';
 import type { RunContext } from '../state/context.ts';
 import { decodeItem, encodeItems } from './codec.ts';
-import { contentDigest, supports } from './contract.ts';
+import { contentDigest, partialAppend, supports } from './contract.ts';
 import type { HistoryOperation, Session, SessionSettings, VersionedSession } from './contract.ts';
 import { Envelopes } from './envelopes.ts';
 import type { EncryptionOptions, Seen } from './envelopes.ts';
@@ -29,7 +30,8 @@ type Method = (...args: readonly unknown[]) => Promise<unknown>;
  *
  * By default items are forgotten 10 minutes after they were written: `ttlMs: null` keeps them.
  *
- * @throws UserError for wrong options, and for what is no session
+ * @throws UserError for wrong options, for what is no session, and for sessions that have to see what they store: those that
+ *   compact, and conversations of OpenAI
  * @example
  * const session = new EncryptedSession(new SQLiteSession('user-42', 'chat.db'), { encryptionKey: key, ttlMs: null });
  */
@@ -42,6 +44,7 @@ export class EncryptedSession<T extends object = AgentInputItem> implements Sess
 
   constructor(session: Session<object>, options: EncryptionOptions) {
     checkSession(session, 'The session of EncryptedSession');
+    checkTakesEnvelopes(session);
     this.session = session;
     this.#envelopes = new Envelopes(options);
     this.#options = options;
@@ -327,6 +330,18 @@ const POLICY = [
   'prepareItemsForPersistence',
   'preserveReasoningItemIds',
 ] as const;
+
+/** Wrapped in the wrong order nothing would be compacted, or stored, and nobody would be told why. */
+function checkTakesEnvelopes(session: Inner): void {
+  if (supports(session, 'compaction'))
+    throw new UserError(
+      'EncryptedSession cannot wrap a session that compacts: it would see nothing but encrypted items. Wrap the encrypted session with it: new OpenAICompactionSession(new EncryptedSession(session, …)).',
+    );
+  if (partialAppend in session)
+    throw new UserError(
+      'EncryptedSession cannot wrap a conversation that OpenAI keeps: the service takes no encrypted items. Wrap another session.',
+    );
+}
 
 function forward(inner: object, name: string | symbol): unknown {
   const value: unknown = (inner as Record<string | symbol, unknown>)[name];
