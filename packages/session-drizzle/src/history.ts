@@ -55,14 +55,22 @@ export class DrizzleHistory implements HistoryBackend {
       const [newest] = await this.query(this.dialect.newest(this.#sessionId, 1));
       return { records: [], version: versionOf(newest) };
     }
-    if (pageSize === undefined) {
-      const settled = this.dialect.settled?.(this.#sessionId, count);
-      return historyOf(await this.query(settled ?? this.dialect.newest(this.#sessionId, count)));
-    }
+    if (pageSize === undefined) return historyOf(await this.query(this.#settled(count)));
     for (let attempt = 0; ; attempt++) {
       const found = await this.#readPages(count, attempt < ATTEMPTS ? pageSize : Number.MAX_SAFE_INTEGER);
       if (found !== undefined) return historyOf(found);
     }
+  }
+
+  /** Where the history ends: the id of its newest row, that stands for all before it. */
+  async edge(): Promise<{ newest: unknown; version: string }> {
+    await this.look();
+    const [row] = await this.query(this.#settled(1));
+    return { newest: row?.['id'], version: versionOf(row) };
+  }
+
+  #settled(count: number | undefined): SQL {
+    return this.dialect.settled?.(this.#sessionId, count) ?? this.dialect.newest(this.#sessionId, count);
   }
 
   async write(change: HistoryWrite): Promise<string> {
@@ -301,6 +309,6 @@ function historyOf(newestFirst: readonly Row[]): StoredHistory {
   return { records: newestFirst.map(recordOf).toReversed(), version: versionOf(newestFirst[0]) };
 }
 
-function recordOf({ id, text }: Row): StoredRecord {
+export function recordOf({ id, text }: Row): StoredRecord {
   return { text: typeof text === 'string' ? text : undefined, position: Number(id) };
 }

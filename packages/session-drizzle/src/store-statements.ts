@@ -140,6 +140,27 @@ export class StoreStatements {
     return sql`select (select count(*) from ${messages} c where c.session_id = s.session_id) as items from ${sessions} s where s.session_id = ${sessionId}${idle}`;
   }
 
+  /**
+   * `id` and `text`, oldest first: behind the row `after`, up to the row `upTo`, by their ids. Their stamps are taken from the
+   * rows, as no text of a stamp is as exact in every time zone. Nothing where one of the two is gone.
+   */
+  oldest(sessionId: string, count: number, upTo: unknown, after?: unknown): SQL {
+    const { messages } = this.#tables;
+    const stampOf = (id: unknown): SQL => sql`(select created_at from ${messages} where id = ${id})`;
+    // Conditions on the stamp alone are what the index of all three can look up.
+    const behind =
+      after === undefined
+        ? sql``
+        : sql` and created_at >= ${stampOf(after)} and (created_at > ${stampOf(after)} or id > ${after})`;
+    return sql`select id, message_data as text from ${messages} where session_id = ${sessionId}${behind}
+      and created_at <= ${stampOf(upTo)} and (created_at < ${stampOf(upTo)} or id <= ${upTo})
+      order by created_at, id limit ${sql.raw(String(count))}`;
+  }
+
+  isThere(messageId: unknown): SQL {
+    return sql`select 1 as there from ${this.#tables.messages} where id = ${messageId}`;
+  }
+
   metadata(sessionId: string): SQL {
     return sql`select data from ${this.#tables.metadata} where session_id = ${sessionId}`;
   }

@@ -1,13 +1,14 @@
-import { mergeMetadata, SessionSchemaError, StoredSessionStore } from '@agents/core/session';
+import { mergeMetadata, SessionSchemaError, StoredSessionStore, versionConflict } from '@agents/core/session';
 import type {
   SessionInfo,
   SessionPage,
   SessionPageResult,
   SessionSettings,
   SessionStoreBackend,
+  StoredRecord,
 } from '@agents/core/session';
 
-import { DrizzleHistory } from './history.ts';
+import { DrizzleHistory, recordOf } from './history.ts';
 import { checkIdFor, readOptions, TIMEOUT_MS } from './options.ts';
 import type { Config, DrizzleSessionOptions } from './options.ts';
 import { DrizzleSession } from './session.ts';
@@ -16,6 +17,8 @@ import { infoOf, metadataOf, StoreStatements } from './store-statements.ts';
 
 /** Deleting many sessions lets others run this often. */
 const YIELD_AFTER_MS = 15;
+/** Rows of a fork or an export that are read at once. */
+const PART = 500;
 
 /**
  * The sessions of a database, Python's too: list, fork, metadata, retention, export and import. The database is yours and is
@@ -59,6 +62,21 @@ class DrizzleStore implements SessionStoreBackend<DrizzleSession> {
   history(sessionId: string): DrizzleHistory {
     checkIdFor(this.#config.dialect, sessionId);
     return new DrizzleHistory(sessionId, this.#config, () => {});
+  }
+
+  async *parts(sessionId: string): AsyncGenerator<readonly StoredRecord[]> {
+    const history = this.history(sessionId);
+    const { newest, version } = await history.edge();
+    if (newest === undefined) return;
+    for (let after: unknown; ;) {
+      const found = await history.query(this.#statements.oldest(sessionId, PART, newest, after));
+      // Rows go from the newest on, and no id comes again: while this one is there, all before it are.
+      if ((await history.query(this.#statements.isThere(newest))).length === 0)
+        throw versionConflict(sessionId, version, (await history.read(0)).version);
+      if (found.length > 0) yield found.map(recordOf);
+      if (found.length < PART) return;
+      after = found.at(-1)?.['id'];
+    }
   }
 
   async list(page: SessionPage): Promise<SessionPageResult> {

@@ -97,6 +97,38 @@ describe.each<DriverName>(['node-postgres', 'postgres.js', 'mysql2', 'better-sql
     });
   });
 
+  it('exports part by part, in the order of stamps and ids [SESS-376]', async () => {
+    await empty();
+    const store = new DrizzleSessionStore({ db: opened.db });
+    const texts = Array.from({ length: 1300 }, (_, index) => user(String(index)));
+    await store.session('a').addItems(texts.slice(0, 1200));
+    // A row that came in before the others, as those of Python may.
+    await execute(
+      opened,
+      sql`insert into agent_messages (session_id, message_data, created_at)
+        select 'a', ${JSON.stringify(user('first'))}, ${earlier(sql`updated_at`, 3_600_000)} from agent_sessions where session_id = 'a'`,
+    );
+    await store.session('a').addItems(texts.slice(1200));
+    const lines: string[] = [];
+    let appended = false;
+    for await (const line of store.export('a')) {
+      lines.push(line);
+      // Behind what is exported.
+      if (!appended) await store.session('a').addItems([user('later')]);
+      appended = true;
+    }
+    const items = lines.slice(1, -1).map((line) => JSON.parse(line) as unknown);
+    expect(items).toEqual([user('first'), ...texts]);
+
+    const broken: string[] = [];
+    const read = async (): Promise<void> => {
+      for await (const line of store.export('a')) if (broken.push(line) === 3) await store.session('a').popItem();
+    };
+    // The newest item is gone, and with it the promise that the others before it are there.
+    await expect(read()).rejects.toMatchObject({ code: 'session_version_conflict' });
+    expect(broken).toHaveLength(1 + 500);
+  });
+
   it('takes dates that no column holds, at both ends [SESS-371, 374]', async () => {
     await empty();
     const store = new DrizzleSessionStore({ db: opened.db });
