@@ -1,10 +1,9 @@
 import {
   checkTurnsWithPython,
   checkWritingBesidePython,
+  pythonForTests,
   pythonItems as items,
-  startPython,
 } from '@agents/testkit/python';
-import type { PythonAction, PythonSessions } from '@agents/testkit/python';
 import { MongoClient } from 'mongodb';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
@@ -27,19 +26,13 @@ const user = (content: string): object => ({ role: 'user', content });
 describe('the Python SDK on the same collections', () => {
   let client: MongoClient;
   let database: string;
-  let python: PythonSessions;
-  const inPython = (action: PythonAction, argument?: unknown): Promise<unknown> =>
-    python.ask([mongoUrl(), database, 's'], action, argument);
+  const inPython = pythonForTests(onSession)(() => [mongoUrl(), database, 's']);
   const ours = (): MongoDBSession<object> => new MongoDBSession<object>('s', { client, database });
 
-  beforeAll(async () => {
+  beforeAll(() => {
     client = new MongoClient(mongoUrl());
-    python = await startPython(onSession);
   });
-  afterAll(async () => {
-    await python.end();
-    await client.close();
-  });
+  afterAll(() => client.close());
   beforeEach(() => (database = freshName()));
   afterEach(() => client.db(database).dropDatabase());
 

@@ -1,7 +1,8 @@
 import { Agent, jsonSchema, tool } from '@agents/core';
-import type { AgentInputItem, OutputGuardrail } from '@agents/core';
-import { OpenAICompactionSession, OpenAIResponsesModel } from '@agents/core/openai';
+import type { OutputGuardrail } from '@agents/core';
+import { OpenAIResponsesModel } from '@agents/core/openai';
 import { bothForms, FakeOpenAI, ScriptedModel, toolCall } from '@agents/core/testing';
+import { checkCandidatesBesideOthers, checkCompactionBesideOthers } from '@agents/testkit/compaction';
 import { MongoClient } from 'mongodb';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
@@ -100,39 +101,13 @@ bothForms((runForm, form) => {
 });
 
 describe('a compaction on MongoDB', () => {
-  const said = (text: string) => ({ type: 'message', role: 'assistant', content: text }) as unknown as AgentInputItem;
-  const summary = { type: 'compaction', id: 'cmp', encrypted_content: 'short' } as unknown as AgentInputItem;
-  const compacting = async (meanwhile: () => Promise<unknown>) => {
-    const openai = await new FakeOpenAI().client({ maxRetries: 0 });
-    Object.assign(openai.responses, {
-      compact: async () => {
-        await meanwhile();
-        return { id: 'resp_c', object: 'response.compaction', created_at: 1, output: [summary] };
-      },
-    });
-    return new OpenAICompactionSession(session, { client: openai });
-  };
-  const other = (): MongoDBSession => new MongoDBSession('s', { client, database });
+  const open = (): MongoDBSession => new MongoDBSession('s', { client, database });
 
   it('keeps what another process appended meanwhile, and lets changes of its own wait [SESS#61, SESS-316, 317]', async () => {
-    let own: Promise<unknown> = Promise.resolve();
-    const wrapper = await compacting(async () => {
-      await other().addItems(users('from elsewhere'));
-      own = wrapper.addItems(users('own'));
-    });
-    await wrapper.addItems([user('q'), ...Array.from({ length: 10 }, (_, n) => said(`a${n}`))]);
-    await wrapper.runCompaction();
-    await own;
-    expect(await session.getItems()).toEqual([summary, user('from elsewhere'), user('own')]);
+    await expect(checkCompactionBesideOthers(open)).resolves.toBeUndefined();
   });
 
   it('counts its candidates anew when another process changed the history [SESS-317]', async () => {
-    const wrapper = await compacting(async () => {});
-    await wrapper.addItems([said('1')]);
-    await wrapper.deferCompaction('resp_1');
-    expect(wrapper.deferredResponseId).toBeUndefined();
-    await other().addItems(Array.from({ length: 9 }, (_, n) => said(`a${n}`)));
-    await wrapper.deferCompaction('resp_2');
-    expect(wrapper.deferredResponseId).toBe('resp_2');
+    await expect(checkCandidatesBesideOthers(open)).resolves.toBeUndefined();
   });
 });

@@ -1,10 +1,9 @@
 import {
   checkTurnsWithPython,
   checkWritingBesidePython,
+  pythonForTests,
   pythonItems as items,
-  startPython,
 } from '@agents/testkit/python';
-import type { PythonAction, PythonSessions } from '@agents/testkit/python';
 import { Cluster, Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
@@ -33,17 +32,11 @@ async def on_session(place, action, argument):
 `;
 
 const redis = new Redis(redisUrl());
-let python: PythonSessions;
-beforeAll(async () => {
-  python = await startPython(onSession);
-});
-afterAll(async () => {
-  await python.end();
-  await redis.quit();
-});
+afterAll(() => redis.quit());
+const python = pythonForTests(onSession);
 /** @param ttl in seconds */
-const on = (keyPrefix: string, ttl?: number) => (action: PythonAction, argument?: unknown) =>
-  python.ask([redisUrl(), keyPrefix, 's', ...(ttl === undefined ? [] : [ttl])], action, argument);
+const on = (keyPrefix: string, ttl?: number): ReturnType<typeof python> =>
+  python([redisUrl(), keyPrefix, 's', ...(ttl === undefined ? [] : [ttl])]);
 
 describe('the Python SDK on the same server', () => {
   it('reads, pops and clears what we wrote, and the other way round, byte for byte [SESS-131, 351, 352]', async () => {
@@ -94,8 +87,7 @@ describe('the Python SDK on the same cluster', () => {
   it('reads and pops what we wrote, under the id with braces; it cannot write there [SESS#42, SESS-227, 354]', async () => {
     const client = new Cluster([{ host: '127.0.0.1', port: cluster.ports[0]! }]);
     const ours = new RedisSession<object>('s', { client });
-    const place = [`cluster:${cluster.ports[0]}`, 'agents:session', '{s}'];
-    const ask = (action: PythonAction, argument?: unknown) => python.ask(place, action, argument);
+    const ask = python([`cluster:${cluster.ports[0]}`, 'agents:session', '{s}']);
     await ours.addItems(items);
     expect(await ask('get')).toEqual(items);
     expect(await ask('pop')).toEqual(items.at(-1));

@@ -30,6 +30,7 @@ import { sessionContract } from '@agents/core/testing';
 import type { SessionFixture } from '@agents/core/testing';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
+import { watchedHandle } from '../test/handle.ts';
 import { SQLiteSession } from './index.ts';
 import type { SQLiteHandle } from './index.ts';
 
@@ -771,19 +772,13 @@ describe('long histories', () => {
     let turns = 0;
     const seen: number[] = [];
     const session = new SQLiteSession<object>('s', {
-      database: {
-        exec: (text) => database.exec(text),
-        prepare(text) {
-          const statement = database.prepare(text);
-          const all = (...values: string[]): unknown[] => {
-            seen.push(turns);
-            // As a disk does that is slow.
-            for (const until = performance.now() + 4; performance.now() < until;);
-            return statement.all(...values);
-          };
-          return { run: statement.run.bind(statement), get: statement.get.bind(statement), all };
+      database: watchedHandle(database, {
+        before() {
+          seen.push(turns);
+          // As a disk does that is slow.
+          for (const until = performance.now() + 4; performance.now() < until;);
         },
-      },
+      }),
     });
     await session.addItems(users(10_000));
     const timer = setInterval(() => turns++, 1);
@@ -800,21 +795,7 @@ describe('long histories', () => {
     const path = freshPath();
     const database = new DatabaseSync(path);
     let clear = (): void => undefined;
-    const handle: SQLiteHandle = {
-      exec: (text) => database.exec(text),
-      prepare(text) {
-        const statement = database.prepare(text);
-        return {
-          run: (...values: string[]) => statement.run(...values),
-          get: (...values: string[]) => statement.get(...values),
-          all(...values: string[]) {
-            const all = statement.all(...values);
-            clear();
-            return all;
-          },
-        };
-      },
-    };
+    const handle = watchedHandle(database, { after: () => clear() });
     const session = new SQLiteSession<object>('s', { database: handle });
     await session.addItems(users(500));
     expect(await session.getItems()).toHaveLength(500);
@@ -833,21 +814,7 @@ describe('long histories', () => {
       const path = freshPath();
       const database = new DatabaseSync(path);
       let rows = 0;
-      const handle: SQLiteHandle = {
-        exec: (text) => database.exec(text),
-        prepare(text) {
-          const statement = database.prepare(text);
-          return {
-            run: (...values: string[]) => statement.run(...values),
-            get: (...values: string[]) => statement.get(...values),
-            all(...values: string[]) {
-              const all = statement.all(...values);
-              rows += all.length;
-              return all;
-            },
-          };
-        },
-      };
+      const handle = watchedHandle(database, { after: (found) => void (rows += found.length) });
       const session = new SQLiteSession<object>('s', { database: handle });
       const large = user('0123456789'.repeat(1_000_000));
       await session.addItems([large]);

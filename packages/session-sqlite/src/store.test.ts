@@ -8,6 +8,7 @@ import { sessionContract, sessionStoreContract } from '@agents/core/testing';
 import type { SessionStoreFixture } from '@agents/core/testing';
 import { afterAll, describe, expect, it } from 'vitest';
 
+import { watchedHandle } from '../test/handle.ts';
 import { SQLiteSession, SQLiteSessionStore } from './index.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'session-sqlite-store-'));
@@ -234,18 +235,9 @@ describe('prune', () => {
     const database = new DatabaseSync(':memory:');
     /** Runs when the sessions were listed, before any is deleted. */
     let listed = (): void => {};
-    const handle = {
-      exec: (text: string) => database.exec(text),
-      prepare(text: string) {
-        const statement = database.prepare(text);
-        const all = (...values: never[]): unknown[] => {
-          const rows = statement.all(...values);
-          if (/ORDER BY session_id\s+LIMIT/.test(text)) listed();
-          return rows;
-        };
-        return { run: statement.run.bind(statement), get: statement.get.bind(statement), all };
-      },
-    };
+    const handle = watchedHandle(database, {
+      after: (_rows, statement) => void (/ORDER BY session_id\s+LIMIT/.test(statement) && listed()),
+    });
     await using store = new SQLiteSessionStore({ database: handle });
     for (const id of ['used', 'idle']) await store.session(id).addItems([user(id)]);
     database.exec(`UPDATE agent_sessions SET updated_at = datetime('now', '-2 days')`);

@@ -7,8 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { Agent, configureLogging, run, toUsage } from '@agents/core';
 import { EncryptedSession } from '@agents/core/session';
 import { ScriptedModel } from '@agents/core/testing';
-import { checkTurnsWithPython, checkWritingBesidePython, startPython } from '@agents/testkit/python';
-import type { PythonAction, PythonSessions } from '@agents/testkit/python';
+import { checkTurnsWithPython, checkWritingBesidePython, pythonForTests } from '@agents/testkit/python';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { SQLiteSession } from '../src/index.ts';
@@ -104,15 +103,8 @@ async def on_session(place, action, argument):
 `;
 
 describe('the Python SDK on the same file', () => {
-  let python: PythonSessions;
-  beforeAll(async () => {
-    python = await startPython(onSession);
-  });
-  afterAll(() => python.end());
-  const on = (path: string, ...key: readonly string[]) => {
-    const place = [path, 's', ...key];
-    return (action: PythonAction, argument?: unknown) => python.ask(place, action, argument);
-  };
+  const python = pythonForTests(onSession);
+  const on = (path: string, ...key: readonly string[]) => python([path, 's', ...key]);
 
   it('reads, pops and clears what we wrote, and the other way round [SESS#4, SESS-352]', async () => {
     const path = join(folder, 'live.db');

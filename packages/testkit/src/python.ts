@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
+import { afterAll, beforeAll } from 'vitest';
+
 import { provide } from './servers.mjs';
 
 /** What a backend's program begins with: `on_session(place, action, argument)` opens the session and lets `act` do it. */
@@ -72,6 +74,27 @@ export async function startPython(onSession: string): Promise<PythonSessions> {
   };
 }
 
+type Ask = (action: PythonAction, argument?: unknown) => Promise<unknown>;
+
+/**
+ * Sessions of the Python SDK for the tests of a file, or of a `describe`: the program is started before them and ended after
+ * them.
+ *
+ * @param onSession as of `startPython`
+ * @returns what asks the session of a place; the place of the moment, where a function gives it
+ */
+export function pythonForTests(onSession: string): (place: unknown) => Ask {
+  let python: PythonSessions | undefined;
+  beforeAll(async () => {
+    python = await startPython(onSession);
+  });
+  afterAll(() => python?.end());
+  return (place) => async (action, argument) => {
+    if (python === undefined) throw new Error('Python is there for tests and their hooks alone.');
+    return await python.ask(typeof place === 'function' ? (place as () => unknown)() : place, action, argument);
+  };
+}
+
 /** Of kinds and texts that are easily changed on the way. */
 export const pythonItems: readonly object[] = [
   { role: 'user', content: 'Grüße 😀 漢字 "quoted" \\ / \u007f \u2028 tab\t \n' },
@@ -88,7 +111,6 @@ interface OurSession {
   popItem(): Promise<object | undefined>;
   clearSession(): Promise<void>;
 }
-type Ask = (action: PythonAction, argument?: unknown) => Promise<unknown>;
 
 /**
  * Ours and Python's take turns on one history, which is empty: each reads, pops and clears what the other wrote.
