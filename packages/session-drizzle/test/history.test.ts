@@ -192,6 +192,8 @@ const changes: Readonly<Record<string, readonly [(history: DrizzleHistory) => Pr
   ],
 };
 
+type Transaction = (run: (tx: Opened['db']) => Promise<void>) => Promise<void>;
+
 describe.each<DriverName>(['node-postgres', 'mysql2'])('locks of a history on %s', (driver) => {
   let opened: Opened;
   /** Of a server whose transactions see one moment by default. */
@@ -210,7 +212,6 @@ describe.each<DriverName>(['node-postgres', 'mysql2'])('locks of a history on %s
     await opened?.close();
   });
 
-  type Transaction = (run: (tx: Opened['db']) => Promise<void>) => Promise<void>;
   /** Somebody else's transaction, that has the lock of the session's row. */
   const holding = async (id: string, run: (on: Pick<Opened, 'db' | 'dialect'>) => Promise<void>): Promise<void> => {
     const transaction = (writer.db as unknown as { transaction: Transaction }).transaction.bind(writer.db);
@@ -283,6 +284,32 @@ describe.each<DriverName>(['node-postgres', 'mysql2'])('locks of a history on %s
       expect(await read(history)).toEqual(textsOf(3));
     },
   );
+});
+
+it('two who pop what lost its session row get different items, mysql2 [SESS-266, 274]', async () => {
+  const opened = await open('mysql2');
+  const other = await open('mysql2', opened.url);
+  try {
+    await makeTables(opened);
+    await execute(opened, sql`alter table agent_messages drop foreign key agent_messages_session_id_fkey`);
+    const history = historyOf(opened.db, 's');
+    await history.write({ type: 'append', texts: textsOf(3) });
+    await execute(opened, sql`delete from agent_sessions`);
+    let popped: Promise<{ readonly text: string | undefined } | undefined> | undefined;
+    const transaction = (other.db as unknown as { transaction: Transaction }).transaction.bind(other.db);
+    await transaction(async (tx) => {
+      await execute({ db: tx, dialect: 'mysql' }, sql`delete from agent_messages where message_data = ${text(3)}`);
+      popped = history.pop();
+      const waiting = sql`select count(*) as n from information_schema.innodb_trx where trx_state = 'LOCK WAIT'`;
+      do await new Promise((resolve) => setTimeout(resolve, 120));
+      while (Number((await execute(opened, waiting))[0]?.['n']) === 0);
+    });
+    expect((await popped)?.text).toBe(text(2));
+    expect(await read(history)).toEqual(textsOf(1));
+  } finally {
+    await other.close();
+    await opened.close();
+  }
 });
 
 describe('history on better-sqlite3', () => {
