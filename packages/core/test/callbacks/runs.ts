@@ -8,6 +8,8 @@ import type { Kind, SiteName } from './sites.ts';
 
 /** Most of the time of a run is waiting. */
 const AT_ONCE = 24;
+/** Of a seed whose forms differ, when nothing else runs: what differs each time is no matter of time. */
+const ATTEMPTS_ALONE = 5;
 
 /** How often each kind of fault happened at each place, in runs of both forms. */
 export type Matrix = Map<SiteName, Map<Kind, number>>;
@@ -39,7 +41,9 @@ export async function runSeeds(seeds: Iterable<number>): Promise<Report> {
   try {
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
     for (const seed of alone) {
-      const failure = await runOne(seed, timers, matrix);
+      let failure = await runOne(seed, timers, matrix);
+      for (let again = 1; again < ATTEMPTS_ALONE && failure instanceof FormsDiffer; again++)
+        failure = await runOne(seed, timers, matrix);
       if (failure) fail(seed, textOf(failure));
     }
     await new Promise((resolve) => setTimeout(resolve, 5));
