@@ -16,7 +16,10 @@ export interface DrizzleDatabase {
 }
 
 export interface DrizzleOptions {
-  /** Yours: it is never closed, and nothing of it is changed. */
+  /**
+   * Yours: it is never closed, and nothing of it is changed. Within a transaction of yours pass its `tx`: what the session does
+   * is part of it then. (Over `db` it takes another connection, for which it waits in vain on a pool of one.)
+   */
   db: DrizzleDatabase;
   /** What `@agents/session-drizzle/pg` (`/mysql`, `/sqlite`) exports, or `createAgentTables` made. Default: those names. */
   tables?: AgentTables | undefined;

@@ -1,5 +1,7 @@
 import { configureLogging } from '@agents/core';
+import { drizzle } from 'drizzle-orm/mysql2';
 import { sql } from 'drizzle-orm/sql/sql';
+import { createPool } from 'mysql2/promise';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { DrizzleSession } from '../src/index.ts';
@@ -99,6 +101,26 @@ it('a change over a transaction that the server undid is not made again without 
       expect(await new DrizzleSession<object>(id, { db: opened.db }).getItems()).toEqual(users(1));
   } finally {
     await other.close();
+    await opened.close();
+  }
+});
+
+it('on a pool of one: over the transaction a session works, beside it the wait for the connection ends in time, mysql2 [SESS-264]', async () => {
+  const opened = await open('mysql2');
+  const client = createPool({ uri: opened.url, connectionLimit: 1 });
+  try {
+    await makeTables(opened);
+    const db = drizzle({ client });
+    await db.transaction(async (tx) => {
+      const beside = new DrizzleSession<object>('s', { db, operationTimeoutMs: 200 });
+      await expect(beside.getItems()).rejects.toThrow('did not answer within 200 ms');
+      const over = new DrizzleSession<object>('s', { db: tx });
+      await over.addItems(users(2));
+      expect(await over.popItem()).toEqual(user('2'));
+    });
+    expect(await new DrizzleSession<object>('s', { db }).getItems()).toEqual(users(1));
+  } finally {
+    await client.end();
     await opened.close();
   }
 });
