@@ -108,6 +108,30 @@ describe.each<DriverName>(['node-postgres', 'mysql2'])('locks of a history on %s
     },
   );
 
+  it.each(['pop', 'clear', 'replace', 'replacement of a suffix'])(
+    '%s: has the session until the end, also while it waits for a message [SESS-263, 266]',
+    async (name) => {
+      const id = `keeps, ${name}`;
+      const history = historyOf(opened.db, id);
+      await history.write({ type: 'append', texts: textsOf(3) });
+      const [change, left] = changes[name] ?? [async () => {}, []];
+      const transaction = (writer.db as unknown as { transaction: Transaction }).transaction.bind(writer.db);
+      let changed: Promise<unknown> | undefined;
+      const state = { isDone: false };
+      await transaction(async (tx) => {
+        const on = { db: tx, dialect: writer.dialect };
+        await execute(on, sql`select id from agent_messages where session_id = ${id} for update`);
+        changed = change(history);
+        void changed.finally(() => (state.isDone = true)).catch(() => {});
+        await waiters(1, () => state.isDone);
+        const look = execute(opened, sql`select 1 from agent_sessions where session_id = ${id} for update nowait`);
+        await expect(look.then(() => 'free')).rejects.toThrow(/Failed query|lock/i);
+      });
+      await changed;
+      expect(await read(history)).toEqual(left);
+    },
+  );
+
   it.each(['alone', 'with a version'] as const)(
     'an append, %s, that waited for a writer comes behind what that one stored meanwhile [SESS-261]',
     async (way) => {
