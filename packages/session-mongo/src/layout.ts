@@ -4,6 +4,7 @@ import { Int32, Long } from 'mongodb';
 import type { Collection, Filter, MongoClient, ObjectId } from 'mongodb';
 
 import type { Place } from './arguments.ts';
+import type { ReplacedHistory } from './replaced.ts';
 
 /** Integers as the driver reads them, and as they are written. */
 export type Count = number | Int32 | Long | bigint;
@@ -27,6 +28,8 @@ export interface SessionDocument {
   /** Items ever popped: a replacement notices that one went while it was prepared. */
   _pops?: Count | null;
   _operations?: StoredOperation[];
+  /** What was replaced last: a pop that was under way knows by it whether it was first. */
+  _replaced?: ReplacedHistory;
   /** `_seq` at the last clear: as long as nobody reserved since, by whatever SDK, there is no session (`isCleared`). */
   _cleared?: Count | null;
   /** Text of JSON: members may have any name. */
@@ -47,6 +50,8 @@ export interface MessageDocument {
   generation?: Count | null;
   /** Items as text; old documents have one text. */
   message_data?: unknown;
+  /** Items that we popped from it. */
+  _popped?: Count;
   /** Of ours, appended under an operation id. */
   operation?: { readonly digest: string; readonly version: string; readonly at: Date };
   expires_at?: Date;

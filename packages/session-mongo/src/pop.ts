@@ -3,6 +3,7 @@ import type { StoredRecord } from '@agents/core/session';
 import type { Scope } from './history.ts';
 import { batchesOf, countOf, entriesOf, integer, PUT_ASIDE, sameGeneration } from './layout.ts';
 import type { MessageDocument } from './layout.ts';
+import { wentBefore } from './replaced.ts';
 import { afterCommit, commit } from './outcome.ts';
 import { isCurrent, readState } from './read.ts';
 
@@ -21,6 +22,7 @@ const shortened = [
           [],
         ],
       },
+      _popped: { $add: [{ $ifNull: ['$_popped', integer(0)] }, integer(1)] },
     },
   },
 ];
@@ -36,7 +38,7 @@ export async function pop(
       messages.findOneAndUpdate({ ...batchesOf(sessionId, generation), message_data: { $ne: [] } }, shortened, {
         sort: { seq: -1 },
         returnDocument: 'before',
-        projection: { seq: 1, operation: 1, expires_at: 1, message_data: { $slice: -2 } },
+        projection: { seq: 1, operation: 1, expires_at: 1, _popped: 1, message_data: { $slice: -2 } },
       }),
     );
     const counts = claimed === null ? undefined : await afterCommit(() => confirm(scope, generation, claimed));
@@ -45,7 +47,7 @@ export async function pop(
       if (rest.length === 1) await removeEmpty(scope, generation, claimed);
       return { record: recordOf(claimed, rest.at(-1)), generation };
     }
-    // It was cleared or replaced: what was taken belongs to nobody any more. Operations are remembered all the same.
+    // It was cleared, or replaced with what was taken: that belongs to nobody any more. Operations are remembered all the same.
     if (claimed !== null && claimed.operation === undefined)
       await ignoringErrors(messages.deleteOne({ _id: claimed._id, message_data: [] }));
     const state = await readState(scope);
@@ -54,7 +56,10 @@ export async function pop(
   }
 }
 
-/** Counts the pop, so that a replacement under way notices it. Gives the generation that counts. */
+/**
+ * Counts the pop, so that a replacement under way notices it. Gives the generation if it counts, or if the item was taken
+ * from it before it was replaced.
+ */
 async function confirm(scope: Scope, generation: number, claimed: MessageDocument): Promise<number | undefined> {
   const { matchedCount } = await scope.sessions.updateOne(
     {
@@ -66,6 +71,7 @@ async function confirm(scope: Scope, generation: number, claimed: MessageDocumen
   );
   if (matchedCount === 1) return generation;
   const state = await readState(scope);
+  if (wentBefore(claimed, generation, state.document?._replaced)) return generation;
   // Batches may be older than documents of sessions, or what is left of one.
   return state.document === undefined && state.generation === generation && isCurrent(claimed, state)
     ? generation

@@ -20,6 +20,7 @@ import { appliedVersion, REMEMBER_LAST } from './operations.ts';
 import { commit, isDuplicate, isInDoubt } from './outcome.ts';
 import { ignoringErrors } from './pop.ts';
 import { isCurrent, readState, readVersion, recordsOf } from './read.ts';
+import { replacedHistory } from './replaced.ts';
 import type { State } from './read.ts';
 import { beginAnew, newLife, reserve, unchanged } from './reserve.ts';
 
@@ -117,6 +118,7 @@ async function publish(
     ...publishedFields(scope, document, now, upkeep),
     _generation: integer(generation),
     _seq: integer(last + 1),
+    _replaced: replacedHistory(state.generation, old),
   };
   try {
     if (staged.length > 0) await scope.messages.insertMany(staged);
@@ -245,7 +247,7 @@ export async function clear(scope: Scope): Promise<number> {
             },
           },
         },
-        { $unset: ['metadata', '_operations'] },
+        { $unset: ['metadata', '_operations', '_replaced'] },
       ],
       { upsert: true, returnDocument: 'after', projection: { _id: 0, _generation: 1 } },
     ),

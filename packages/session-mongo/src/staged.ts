@@ -11,6 +11,7 @@ import type { MessageDocument, SessionDocument } from './layout.ts';
 import { commit, isInDoubt } from './outcome.ts';
 import { ignoringErrors } from './pop.ts';
 import { isCurrent, readState } from './read.ts';
+import { replacedHistory } from './replaced.ts';
 import type { State } from './read.ts';
 import { removeSession } from './remove.ts';
 import { batchesExpireAt, discard, exchange, publishedFields, retire } from './replace.ts';
@@ -21,6 +22,9 @@ const ATTEMPTS = 20;
 const COPIED = 100;
 /** Numbers that are left for the history which the staged one is put behind. */
 const ROOM = 2 ** 31;
+
+/** Of the history that what was staged comes into the place of. */
+type OldBatch = Pick<MessageDocument, '_id' | 'operation' | 'seq' | '_popped'>;
 
 /** A history that is written under a generation that nobody has; it becomes visible by one update. */
 export class StagedBatches implements StagedHistory {
@@ -74,7 +78,7 @@ export class StagedBatches implements StagedHistory {
       const old = how === 'append' ? await this.#copyOld(state) : await this.#idsOf(state.generation);
       // Metadata alone makes a session again.
       const matching = document === undefined || exists ? {} : { _cleared: document._cleared ?? null };
-      if (await this.#exchange(state, matching)) {
+      if (await this.#exchange(state, old, matching)) {
         await ignoringErrors(retire(scope, state.generation, old));
         return;
       }
@@ -87,12 +91,12 @@ export class StagedBatches implements StagedHistory {
     if (!this.#mayCount) await discard(this.#scope, this.#generation);
   }
 
-  async #exchange(state: State, matching: Filter<SessionDocument>): Promise<boolean> {
+  async #exchange(state: State, old: readonly OldBatch[], matching: Filter<SessionDocument>): Promise<boolean> {
     if (this.#isDiscarded) throw this.#busy();
     this.#mayCount = true;
     try {
       return (this.#mayCount = await commit(this.#scope, () =>
-        exchange(this.#scope, state, this.#fields(state.document), undefined, matching),
+        exchange(this.#scope, state, this.#fields(state, old), undefined, matching),
       ));
     } catch (error) {
       this.#mayCount = isInDoubt(error);
@@ -100,11 +104,12 @@ export class StagedBatches implements StagedHistory {
     }
   }
 
-  #fields(document: SessionDocument | undefined): SessionDocument {
+  #fields({ document, generation }: State, old: readonly OldBatch[]): SessionDocument {
     const now = new Date();
     return {
       ...publishedFields(this.#scope, document, now),
       _generation: integer(this.#generation),
+      _replaced: replacedHistory(generation, old),
       _seq: integer(this.#items === 0 ? countOf(document?._seq) : this.#first + this.#items),
     };
   }
@@ -128,15 +133,17 @@ export class StagedBatches implements StagedHistory {
     if (matchedCount !== this.#batches || countOf(document?._seq) > this.#first) throw this.#busy();
   }
 
-  async #idsOf(generation: number): Promise<Pick<MessageDocument, '_id' | 'operation'>[]> {
+  async #idsOf(generation: number): Promise<OldBatch[]> {
     const { messages, sessionId } = this.#scope;
-    return await messages.find(batchesOf(sessionId, generation), { projection: { _id: 1, operation: 1 } }).toArray();
+    return await messages
+      .find(batchesOf(sessionId, generation), { projection: { _id: 1, operation: 1, seq: 1, _popped: 1 } })
+      .toArray();
   }
 
   /** What counts now, before what was staged. */
-  async #copyOld(state: State): Promise<Pick<MessageDocument, '_id' | 'operation'>[]> {
+  async #copyOld(state: State): Promise<OldBatch[]> {
     const { messages, sessionId } = this.#scope;
-    const old: Pick<MessageDocument, '_id' | 'operation'>[] = [];
+    const old: OldBatch[] = [];
     let copies: MessageDocument[] = [];
     const flush = async (): Promise<void> => {
       if (copies.length > 0) await messages.insertMany(copies);
@@ -144,7 +151,8 @@ export class StagedBatches implements StagedHistory {
     };
     for await (const batch of messages.find(batchesOf(sessionId, state.generation), { batchSize: COPIED })) {
       const { _id, operation, ...rest } = batch;
-      old.push({ _id, ...(operation && { operation }) });
+      const { seq, _popped } = batch;
+      old.push({ _id, seq, ...(operation && { operation }), ...(_popped !== undefined && { _popped }) });
       // A remainder of a life that is over goes, and is not taken along.
       if (!isCurrent(batch, state)) continue;
       copies.push({

@@ -398,11 +398,59 @@ describe('a pop', () => {
     expect(await contents(other())).toEqual(['8']);
   });
 
+  const replaceEnd = (operationId: string, from: object[], to: object[]) => () =>
+    other().applyHistoryTransaction({
+      operationId,
+      transaction: { type: 'replace_suffix', expectedSuffix: from, replacement: to },
+    });
+
+  it('has the item that it took before the end was replaced; the new end stays [SESS-010, 245, 247]', async () => {
+    await other().addItems(users(3));
+    const session = interrupted('updateOne', 'agent_sessions', replaceEnd('op', users(1, 2), users(1, 9)));
+    expect(await session.popItem()).toEqual(user('3'));
+    expect(await contents(other())).toEqual(['1', '9']);
+    expect(await session.popItem()).toEqual(user('9'));
+  });
+
+  it('has it also when its batch was emptied, and swept away by another pop [SESS-010, 245]', async () => {
+    for (const text of ['1', '2', '3']) await other().addItems([user(text)]);
+    const session = interrupted('updateOne', 'agent_sessions', async () => {
+      await other().popItem();
+      await replaceEnd('op', users(1), users(1, 9))();
+    });
+    expect(await session.popItem()).toEqual(user('3'));
+    expect(await contents(other())).toEqual(['9']);
+  });
+
+  it('takes from the new history when what it met first was replaced before [SESS-010, 245, 247]', async () => {
+    await other().addItems(users(3));
+    // It finds the old batch, which is not removed yet.
+    const replacing = interrupted('deleteMany', 'agent_messages', async () => {
+      expect(await other().popItem()).toEqual(user('9'));
+    });
+    await replacing.applyHistoryTransaction({
+      operationId: 'op',
+      transaction: { type: 'replace_suffix', expectedSuffix: users(1, 3), replacement: users(1, 9) },
+    });
+    expect(await contents(other())).toEqual(['1', '2']);
+  });
+
+  it('has the item that it took while an import was put behind the history [SESS-010, 245, 376]', async () => {
+    const store = new MongoDBSessionStore({ client, database });
+    await new MongoDBSession('from', { client, database }).addItems(users(1, 9));
+    await other().addItems(users(2));
+    const session = interrupted('updateOne', 'agent_sessions', () =>
+      store.import('s', store.export('from'), { ifExists: 'append' }),
+    );
+    expect(await session.popItem()).toEqual(user('2'));
+    expect(await contents(other())).toEqual(['1', '9']);
+  });
+
   it('leaves the operations of a history that was replaced meanwhile known [SESS-034, 245]', async () => {
     const transaction = { type: 'append_items', items: users(1) } as const;
     await other().applyHistoryTransaction({ operationId: 'op', transaction });
     const session = interrupted('updateOne', 'agent_sessions', () => other().replaceHistory([]));
-    expect(await session.popItem()).toBeUndefined();
+    expect(await session.popItem()).toEqual(user('1'));
     await other().applyHistoryTransaction({ operationId: 'op', transaction });
     expect(await contents(other())).toEqual([]);
   });
