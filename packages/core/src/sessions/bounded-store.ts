@@ -1,6 +1,7 @@
 import { bounded, OutOfTime } from './bounded.ts';
 import { CollectedHistory } from './collected-history.ts';
 import type { Session } from './contract.ts';
+import { pauses } from './decode.ts';
 import { SessionOutcomeUnknownError } from './errors.ts';
 import type { HistoryBackend, StoredRecord } from './history-backend.ts';
 import type { SessionPage, SessionPageResult, SessionStoreBackend, StagedHistory } from './store-backend.ts';
@@ -37,7 +38,9 @@ export class BoundedStore<S extends Session = Session> {
 
   async remove(sessionIds: readonly string[], idleSince?: Date): Promise<{ sessions: number; items: number }> {
     const gone = { sessions: 0, items: 0 };
+    const pause = pauses();
     for (let at = 0; at < sessionIds.length; at += BATCH) {
+      await pause();
       const some = sessionIds.slice(at, at + BATCH);
       const { sessions, items } = await this.#change(
         some[0] ?? '',

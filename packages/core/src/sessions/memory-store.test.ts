@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { sessionStoreContract } from '../testing/contracts/session-store.ts';
 import type { SessionStoreFixture } from '../testing/contracts/session-store.ts';
@@ -102,6 +102,28 @@ it('begins anew after a clear, with its times too [SESS-011, SESS-015]', async (
   } finally {
     vi.useRealTimers();
   }
+});
+
+describe('many sessions in a store that answers at once', () => {
+  afterEach(() => vi.restoreAllMocks());
+
+  it.each([
+    ['lists', async (store: MemorySessionStore) => void (await store.list({ limit: 20, metadata: { tag: 1 } }))],
+    ['deletes', async (store: MemorySessionStore) => void (await store.prune({ olderThan: new Date(8.64e15) }))],
+    ['cuts', async (store: MemorySessionStore) => void (await store.prune({ maxItems: 1 }))],
+  ])('lets others run while it %s them [SESS-160, SESS-374]', async (_, work) => {
+    const store = new MemorySessionStore();
+    const items = ['x', 'y'].map((content) => ({ role: 'user' as const, content }));
+    for (let index = 0; index < 1000; index++) await store.session(`s${index}`).addItems(items);
+    // Each look at the clock finds 10 ms gone: every other turn of a long loop has taken too long.
+    let now = 0;
+    vi.spyOn(performance, 'now').mockImplementation(() => (now += 10));
+    let turns = 0;
+    const timer = setInterval(() => turns++, 0);
+    await work(store);
+    clearInterval(timer);
+    expect(turns).toBeGreaterThan(5);
+  });
 });
 
 it('gives sessions of the class that everyone knows', () => {

@@ -1,6 +1,7 @@
 import { UserError } from '../base/errors.ts';
 import { checkOptions, kinds } from '../base/options.ts';
 import { decodeItem } from './codec.ts';
+import { pauses } from './decode.ts';
 import { SessionVersionConflictError } from './errors.ts';
 import type { HistoryBackend } from './history-backend.ts';
 import type { BoundedStore } from './bounded-store.ts';
@@ -38,8 +39,10 @@ export async function pruneSessions(
   if (idleSince === undefined && maxItems === undefined)
     throw new UserError(`${where} needs 'idleForMs', 'olderThan' or 'maxItems': without one nothing is to be pruned.`);
   const gone = { sessions: 0, items: 0 };
+  const pause = pauses();
   let page: SessionPageResult | undefined;
   do {
+    await pause();
     page = await store.list({
       order: 'id',
       limit: BATCH,
@@ -61,6 +64,7 @@ export async function pruneSessions(
     if (maxItems === undefined) continue;
     for (const info of page.sessions) {
       if (isIdle(info, idleSince) || (info.itemCount ?? 0) <= maxItems) continue;
+      await pause();
       gone.items += await cutHead(store.history(info.sessionId), maxItems, dryRun);
     }
   } while (page.next !== undefined);

@@ -4,6 +4,7 @@ import { pythonJson } from '../base/json-encode.ts';
 import { checkOptions, kinds } from '../base/options.ts';
 import type { Check } from '../base/options.ts';
 import { metadataOf } from './store-metadata.ts';
+import { pauses } from './decode.ts';
 import type { SessionPage, SessionPageResult } from './store-backend.ts';
 import type { SessionInfo, SessionQuery } from './store.ts';
 
@@ -43,8 +44,10 @@ export async function listPage(
   // No id has a NUL, and not every database takes a text with one.
   if (page.prefix?.includes('\0') === true) return { sessions: [] };
   const sessions: SessionInfo[] = [];
+  const pause = pauses();
   let { after } = page;
   do {
+    await pause();
     const more = await list({ ...page, after, limit: page.limit - sessions.length });
     for (const info of more.sessions) if (matches(info, page)) sessions.push(info);
     after = more.next;
