@@ -78,7 +78,9 @@ export class DrizzleHistory implements HistoryBackend {
     const found = await this.look();
     if (operation !== undefined && !found.operations) throw this.#noOperations();
     if (this.dialect instanceof MySqlDialect) this.dialect.check(this.#sessionId, texts);
-    const alone = change.type === 'append' && change.ifVersion === undefined && this.dialect.appendAlone !== undefined;
+    const adds = texts.length > 0 || operation !== undefined;
+    const alone =
+      change.type === 'append' && adds && change.ifVersion === undefined && this.dialect.appendAlone !== undefined;
     const version = await this.#retry(() =>
       alone ? this.#appendAlone(change) : this.#database.transaction(() => this.#write(change)),
     );

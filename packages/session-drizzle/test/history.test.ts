@@ -42,6 +42,7 @@ describe.each<DriverName>(['node-postgres', 'mysql2', 'better-sqlite3'])('histor
       await history.write({ type: 'append', texts, operation: { id, digest: id } });
     const first = await append('two', textsOf(2, 3));
     expect(first).toBe((await history.read(0)).version);
+    expect(await history.write({ type: 'append', texts: [] })).toBe(first);
     const second = await append('none', []);
     expect(second).toBe((await history.read(0)).version);
     await history.write({ type: 'append', texts: textsOf(1, 5) });
