@@ -137,6 +137,14 @@ describe('a session that was cleared', () => {
     expect(found).toMatchObject({ itemCount: 0, metadata: { tag: 1 } });
   });
 
+  it('begins anew by its metadata: prune does not take it for idle [SESS-374, 375]', async () => {
+    const { store, sessions } = await emptied();
+    await sessions.updateMany({}, { $set: { created_at: new Date(0), updated_at: new Date(0) } });
+    await store.setMetadata('s', { tag: 1 });
+    expect(await store.prune({ idleForMs: 3_600_000 })).toEqual({ sessions: 0, items: 0 });
+    expect((await store.get('s'))?.createdAt?.getTime()).toBeGreaterThan(0);
+  });
+
   it('is one again by a history of no items [SESS-246, 376]', async () => {
     const { store } = await emptied();
     await store.session('s').replaceHistory([]);

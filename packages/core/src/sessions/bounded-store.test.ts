@@ -264,6 +264,18 @@ describe('a store of sessions, to its backend,', () => {
     expect(await makeStore(backend).prune({ idleForMs: 1 })).toEqual({ sessions: 120, items: 0 });
     expect(backend.calls).toEqual(['remove 50', 'remove 50', 'remove 20']);
   });
+
+  it('lets the backend take away what stayed of sessions, by time alone and never as a trial [SESS-374]', async () => {
+    const swept: Date[] = [];
+    const backend = Object.assign(new Backend([]), { sweep: (idleSince: Date) => void swept.push(idleSince) });
+    backend.list = async () => ({ sessions: [] });
+    const olderThan = new Date(1000);
+    await makeStore(backend).prune({ maxItems: 1 });
+    await makeStore(backend).prune({ olderThan, dryRun: true });
+    expect(swept).toEqual([]);
+    await makeStore(backend).prune({ olderThan });
+    expect(swept).toEqual([olderThan]);
+  });
 });
 
 function emptyHistory(): Backend {
