@@ -50,23 +50,30 @@ export class StoreIndex {
     });
   }
 
-  /** Entries whose session is gone go as well. `created` and `id` look at all entries. */
+  /** Entries whose session is gone go as well. `created` asks about all sessions, the others about those of the page. */
   async page(page: SessionPage): Promise<SessionPageResult> {
-    const { limit, withCount, order, after } = page;
-    const wanted = limit + 1;
-    const entries = order === 'updated' ? await this.#updated(after, wanted) : await this.#all();
-    const known = await this.#infos(entries, withCount);
-    if (order === 'updated') {
-      const last = entries.length === wanted ? entries.at(-2) : undefined;
-      const sessions = known
-        .filter(({ entry }) => last === undefined || entry !== entries.at(-1))
-        .map(({ info }) => info);
-      return last === undefined ? { sessions } : { sessions, next: [last.score, last.id] };
-    }
-    const key = ({ createdAt }: SessionInfo): number => (order === 'id' ? 0 : -(createdAt?.getTime() ?? 0));
+    if (page.order === 'created') return await this.#byCreation(page);
+    const { limit, order, after, withCount } = page;
+    // One more than the page has tells whether there is another one.
+    const entries = order === 'updated' ? await this.#updated(after, limit + 1) : await this.#byId(after, limit + 1);
+    const some = entries.slice(0, limit);
+    const sessions = await this.#infos(some, withCount);
+    const last = entries.length > limit ? some.at(-1) : undefined;
+    if (last === undefined) return { sessions };
+    return { sessions, next: [order === 'updated' ? last.score : 0, last.id] };
+  }
+
+  async #byId(after: SessionPage['after'], count: number): Promise<Entry[]> {
+    const id = after?.[1];
+    const entries = await this.#all();
+    const rest = id === undefined ? entries : entries.filter((entry) => compare(entry.id, String(id)) > 0);
+    return rest.toSorted((a, b) => compare(a.id, b.id)).slice(0, count);
+  }
+
+  async #byCreation({ limit, withCount, after }: SessionPage): Promise<SessionPageResult> {
+    const key = ({ createdAt }: SessionInfo): number => -(createdAt?.getTime() ?? 0);
     const [time, id] = after ?? [];
-    const rest = known
-      .map(({ info }) => info)
+    const rest = (await this.#infos(await this.#all(), withCount))
       .toSorted((a, b) => key(a) - key(b) || compare(a.sessionId, b.sessionId))
       .filter((info) => after === undefined || (key(info) - Number(time) || compare(info.sessionId, String(id))) > 0);
     const sessions = rest.slice(0, limit);
@@ -100,16 +107,13 @@ export class StoreIndex {
     return entriesOf(await this.#connection.use((client) => client.zrange(this.#key, '0', '-1', 'WITHSCORES')));
   }
 
-  async #infos(entries: readonly Entry[], withCount: boolean): Promise<{ entry: Entry; info: SessionInfo }[]> {
+  async #infos(entries: readonly Entry[], withCount: boolean): Promise<SessionInfo[]> {
     const { keys: naming } = this.#config;
     const infos = await this.#connection.use((client) =>
       Promise.all(entries.map(({ id }) => infoOf(client, keysOf(id, naming), id, withCount))),
     );
     await this.#forget(entries.filter((_, at) => infos[at] === undefined));
-    return entries.flatMap((entry, at) => {
-      const info = infos[at];
-      return info === undefined ? [] : [{ entry, info }];
-    });
+    return infos.filter((info) => info !== undefined);
   }
 
   /** Entries of sessions that are gone. Those that stay do no harm: the next list finds them. */

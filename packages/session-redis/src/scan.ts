@@ -35,11 +35,14 @@ export async function scanPage(
       if (place.node >= masters.length) place.node = -1;
     }
     const now = ids.slice(0, limit);
-    const infos = await Promise.all(
-      now.map((id) => infoOf(client, keysOf(id, config.keys), id, withCount).catch(() => undefined)),
-    );
+    // What the index has was listed before: nothing more is asked about it.
     const indexed = await index?.has(now);
-    const sessions = infos.filter((info, at): info is SessionInfo => info !== undefined && indexed?.[at] !== true);
+    const infos = await Promise.all(
+      now
+        .filter((_, at) => indexed?.[at] !== true)
+        .map((id) => infoOf(client, keysOf(id, config.keys), id, withCount).catch(() => undefined)),
+    );
+    const sessions = infos.filter((info): info is SessionInfo => info !== undefined);
     const rest = ids.slice(limit);
     const isEnd = rest.length === 0 && place.node === -1;
     return isEnd ? { sessions } : { sessions, next: ['scan', place.node, place.cursor, ...rest] };

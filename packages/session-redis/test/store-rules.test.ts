@@ -1,6 +1,6 @@
 import { SessionClosedError } from '@agents/core/session';
 import { Redis } from 'ioredis';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 
 import { RedisSession, RedisSessionStore } from '../src/index.ts';
 import { freshPrefix, redisUrl } from './redis.ts';
@@ -29,6 +29,35 @@ describe('the key of the index of a store', () => {
   });
 });
 
+describe('a page of a store with an index', () => {
+  it.each(['updated', 'id'] as const)(
+    'asks about the sessions that it has, and no others: by %s [SESS-372]',
+    async (order) => {
+      const store = new RedisSessionStore({ client, keyPrefix: freshPrefix(), index: true });
+      const ids = Array.from({ length: 40 }, (_, index) => `s${String(index).padStart(2, '0')}`);
+      for (const id of ids) await store.session(id).addItems([user(id)]);
+      const asked: number[] = [];
+      const listed: string[] = [];
+      const sent = vi.spyOn(Redis.prototype, 'sendCommand');
+      try {
+        let cursor: string | undefined;
+        do {
+          sent.mockClear();
+          const page = await store.list({ order, limit: 10, ...(cursor !== undefined && { cursor }) });
+          listed.push(...page.sessions.map(({ sessionId }) => sessionId));
+          asked.push(sent.mock.calls.filter(([command]) => command.name === 'hmget').length);
+          cursor = page.cursor;
+        } while (cursor !== undefined);
+      } finally {
+        sent.mockRestore();
+      }
+      expect(listed.toSorted()).toEqual(ids);
+      // The last one looks for sessions that the index does not have.
+      expect(asked).toEqual([10, 10, 10, 10, 0]);
+    },
+  );
+});
+
 describe.each(['lua', 'multi'] as const)('a store of its own connection, by %s', (scripting) => {
   it('ends its sessions with it: none connects again where nobody would close it', async () => {
     const store = new RedisSessionStore({ url: redisUrl(), keyPrefix: freshPrefix(), scripting });
@@ -37,6 +66,6 @@ describe.each(['lua', 'multi'] as const)('a store of its own connection, by %s',
     await store.close();
     for (const call of [() => session.getItems(), () => session.addItems([user('y')]), () => session.popItem()])
       await expect(call()).rejects.toThrow(SessionClosedError);
-    expect(await session.ping()).toBe(false);
+    await expect(session.ping()).rejects.toThrow(SessionClosedError);
   });
 });
