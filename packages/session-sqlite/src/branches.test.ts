@@ -435,6 +435,23 @@ describe('usage', () => {
   });
 });
 
+it('branches of a store end with it, also while others hold the file [SESS-154, 188]', async () => {
+  const path = freshPath();
+  await using other = await filled(path, 2);
+  const store = new SQLiteSessionStore(path);
+  const branch = store.session(other.sessionId).branch('again', { fromTurn: 2 });
+  const further = branch.branch('further', { fromTurn: 1 });
+  expect(await further.getItems()).toEqual([]);
+  await store.close();
+  for (const one of [branch, further]) {
+    expect(one.closed).toBe(true);
+    for (const call of [() => one.getItems(), () => one.addItems([]), () => one.getUsage()])
+      await expect(call()).rejects.toMatchObject({ code: 'session_closed' });
+  }
+  expect(() => branch.branch('more')).toThrow(expect.objectContaining({ code: 'session_closed' }));
+  expect(await other.getItems()).not.toEqual([]);
+});
+
 it('a store deletes, prunes and imports with branches', async () => {
   const path = freshPath();
   await using store = new SQLiteSessionStore({ path, synchronous: 'NORMAL' });
