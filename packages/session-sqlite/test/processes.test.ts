@@ -45,6 +45,32 @@ async function writers(
 }
 
 it(
+  'is one conversation for agents that several processes run on it at once [SESS-006, 012, 081, 187]',
+  { timeout: 60_000 },
+  async () => {
+    const path = join(folder, 'agents.db');
+    const names = ['a', 'b', 'c'];
+    const children = names.map((name) => startProcess(script('agent'), path, 'shared', name, 4));
+    await Promise.all(children.map((child) => child.line(1)));
+    for (const child of children) child.process.stdin.write('go\n');
+    expect(await Promise.all(children.map((child) => child.ended))).toEqual(names.map(() => 0));
+    await using session = new SQLiteSession<{ type?: string; role?: string; call_id?: string }>('shared', path);
+    const items = await session.getItems();
+    // Turns stand in between one another, and none of them is parted.
+    expect(items).toHaveLength(3 * 4 * 6);
+    const calls = items
+      .flatMap(({ type }, index) => (type === 'function_call' ? [index] : []))
+      .filter((_, n) => n % 2 === 0);
+    for (const at of calls) {
+      const turn = items.slice(at, at + 4);
+      expect(turn.map(({ type }) => type).join(' ')).toMatch(/^(function_call ){2}(function_call_output ?){2}$/);
+      expect(new Set(turn.map(({ call_id: id }) => id?.slice(0, -1))).size).toBe(1);
+    }
+    expect(items.filter(({ role }) => role === 'user')).toHaveLength(12);
+  },
+);
+
+it(
   'takes batches of several processes without losing or splitting one [SESS#7, SESS-006, 183, 187, IL-013]',
   { timeout: 60_000 },
   async () => {
