@@ -3,8 +3,8 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { SQLiteHandle } from '../src/index.ts';
 
 interface Watch {
-  before?(): void;
-  after?(rows: readonly unknown[], statement: string): void;
+  readonly before?: () => void;
+  readonly after?: (rows: readonly unknown[], statement: string) => void;
 }
 
 /** The database as it is handed in, telling of each statement that gives rows: before they are fetched, and afterwards. */
