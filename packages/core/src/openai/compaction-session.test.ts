@@ -257,8 +257,11 @@ describe('OpenAICompactionSession', () => {
       const { session, compacting } = await wrapped(new FourFunctions());
       await session.addItems(talk(10));
       session.failing = [name];
+      const adds = vi.spyOn(session, 'addItems');
       await expect(compacting.runCompaction()).rejects.toThrow(`${name} failed`);
       expect(await session.getItems()).toEqual(talk(10));
+      // A clear that did nothing leaves nothing to put back.
+      expect(adds).toHaveBeenCalledTimes(name === 'addItems' ? 2 : 0);
       session.failing = ['addItems', 'addItems'];
       const logs = await logged(() => expect(compacting.runCompaction()).rejects.toThrow('addItems failed'));
       expect(logs.filter(({ level }) => level === 'error')).toHaveLength(1);
@@ -421,6 +424,44 @@ describe('OpenAICompactionSession', () => {
     }
     expect(fake.requests).toHaveLength(0);
   });
+
+  it('goes on remembering a response that it put off where what the service gave is discarded [SESS-326]', async () => {
+    const { session, compacting, gives } = await wrapped(new MemorySession(), { mode: 'input' });
+    await session.addItems(talk(10));
+    await compacting.deferCompaction('resp_1');
+    gives([summary], async () => {
+      await session.clearSession();
+      await session.addItems(talk(1, 'other'));
+    });
+    await logged(() => compacting.runCompaction({ force: true }));
+    expect(await session.getItems()).toEqual(talk(1, 'other'));
+    expect(compacting.deferredResponseId).toBe('resp_1');
+  });
+
+  it.each(['pop', 'clear', 'clear that fails'])(
+    'knows no response any more after a %s, nor which one is not stored [SESS-326]',
+    async (forget) => {
+      const { session, compacting, asked, gives } = await wrapped(new FourFunctions());
+      await session.addItems(talk(10));
+      await compacting.deferCompaction('resp_1', { store: false });
+      if (forget === 'clear that fails') session.failing = ['clearSession'];
+      const forgotten = forget === 'pop' ? compacting.popItem() : compacting.clearSession();
+      await forgotten.catch(() => undefined);
+      await session.addItems(talk(10));
+      const byResponse = { mode: 'previous_response_id', force: true } as const;
+      await expect(compacting.runCompaction(byResponse)).rejects.toThrow(/needs a response/u);
+      gives([summary]);
+      await compacting.runCompaction({ responseId: 'resp_1', force: true });
+      expect(asked()).toEqual([expect.objectContaining({ previous_response_id: 'resp_1' })]);
+    },
+  );
+
+  it('remembers a response that it put off after a pop that found nothing [SESS-326]', async () => {
+    const { compacting } = await wrapped(new MemorySession(), { shouldCompact: () => true });
+    await compacting.deferCompaction('resp_1');
+    expect(await compacting.popItem()).toBeUndefined();
+    expect(compacting.deferredResponseId).toBe('resp_1');
+  });
 });
 
 /** Runs until there are candidates enough. */
@@ -462,6 +503,61 @@ bothForms((runForm, form) => {
       const stored = await session.getItems(100);
       expect(stored.slice(0, 4)).toEqual(old);
       expect(kindsOf(stored.slice(4))).toBe('u compaction');
+    });
+
+    it.each([true, false])(
+      'asks its rule about the part that it would compact, also where a compaction was put off (%s) [SESS-325, 326]',
+      async (isPutOff) => {
+        const session = new MemorySession('s', { sessionSettings: { limit: 2 } });
+        const seen: string[] = [];
+        const { compacting, asked } = await wrapped(session, {
+          shouldCompact: ({ items }) => {
+            seen.push(kindsOf(items));
+            return items.length > 4;
+          },
+        });
+        const old = talk(5, 'old');
+        await session.addItems(old);
+        if (isPutOff) await compacting.deferCompaction('resp_0');
+        await runForm(agentWith(new ScriptedModel(['done'])), 'x', { session: compacting });
+        expect(seen).toEqual(isPutOff ? ['u m m m m m', 'u m'] : ['u m m m m m u m', 'u m']);
+        expect(asked()).toHaveLength(0);
+        expect((await session.getItems(100)).slice(0, old.length)).toEqual(old);
+        expect(compacting.deferredResponseId).toBe(isPutOff ? 'resp_0' : undefined);
+      },
+    );
+
+    it('asks nothing about a part where it is to ask by response alone [SESS-325]', async () => {
+      const session = new MemorySession('s', { sessionSettings: { limit: 2 } });
+      const { compacting, asked } = await wrapped(session, { mode: 'previous_response_id', shouldCompact: () => true });
+      await session.addItems(talk(5, 'old'));
+      await runForm(agentWith(new ScriptedModel(['done'])), 'x', { session: compacting });
+      expect(asked()).toHaveLength(0);
+      expect(kindsOf(await session.getItems(100))).toBe('u m m m m m u m');
+    });
+
+    it('asks after the next turn what was put off, where the turn before it was skipped [SESS-326]', async () => {
+      let isTime = true;
+      const { session, compacting, asked } = await wrapped(new MemorySession(), {
+        mode: 'input',
+        shouldCompact: () => isTime,
+      });
+      await session.addItems(talk(3, 'old'));
+      await compacting.deferCompaction('resp_0');
+      isTime = false;
+      const model = new ScriptedModel([
+        async () => {
+          await compacting.addItems([user('from elsewhere')]);
+          return 'done';
+        },
+        'done',
+      ]);
+      await logged(() => runForm(agentWith(model), 'x', { session: compacting }));
+      expect(asked()).toHaveLength(0);
+      expect(compacting.deferredResponseId).toBe('resp_0');
+      await runForm(agentWith(model), 'y', { session: compacting });
+      expect(asked()).toHaveLength(1);
+      expect(compacting.deferredResponseId).toBeUndefined();
     });
 
     it('matches what an encrypted session holds, and has the output encrypted; what others encrypted stays, what is too old goes [SESS-328]', async () => {
@@ -686,6 +782,35 @@ bothForms((runForm, form) => {
       await expect(runForm(agent, conflicting, { session: compacting })).rejects.toMatchObject({
         code: 'session_write_ambiguous',
       });
+    });
+
+    it('compacts what a turn left owed by what its model saw, also from JSON [SESS-123, SESS#82]', async () => {
+      let failing = true;
+      const { session, compacting, asked, gives } = await wrapped(new MemorySession(), {
+        mode: 'input',
+        shouldCompact: (): boolean => {
+          if (failing) throw new Error('cannot decide');
+          return asked().length === 0;
+        },
+      });
+      const model = new ScriptedModel(['done', 'once more']);
+      const judge = {
+        name: 'judge',
+        execute: () => {
+          if (failing) throw new Error('cannot judge');
+          return { tripwireTriggered: false, outputInfo: null };
+        },
+      };
+      const agent = new Agent({ name: 'A', model, outputGuardrails: [judge] });
+      const error = await rejection(runForm(agent, 'x', { session: compacting }));
+      expect(error).toMatchObject({ message: 'cannot decide' });
+      const state = getRunErrorState(error);
+      failing = false;
+      gives([summary]);
+      const restored = await RunState.fromString(agent, state?.toString() ?? '');
+      await runForm(agent, restored, { session: compacting });
+      expect(asked().map(({ input }) => kindsOf(input as AgentInputItem[]))).toEqual(['u m']);
+      expect(kindsOf(await session.getItems())).toBe('compaction m');
     });
 
     it('changes nothing of a run whose session does not compact: no evidence is kept [STATE-329]', async () => {

@@ -57,12 +57,20 @@ export const retention: readonly StoreCase[] = [
     title: 'prune never parts a call from its output, nor a turn',
     async body(scene) {
       const late = [user('1'), call('late'), user('2'), output('late'), answer('done'), user('3'), answer('3')];
+      // Behind the third message there is no other to begin at; at it, an output would lose its call.
+      const last = [user('1'), answer('1'), user('2'), call('late'), user('3'), output('late'), answer('3')];
+      // An output that never had a call holds up nothing.
+      const stray = [user('1'), answer('1'), user('2'), output('stray'), answer('2')];
       const store = await scene.filled(late);
       await store.session(`${scene.id}-one`).addItems(turns(1));
+      await store.session(`${scene.id}-last`).addItems(last);
+      await store.session(`${scene.id}-stray`).addItems(stray);
       // Four would begin at an output whose call is gone: it goes too, and the next turn is the first.
-      same(await store.prune({ maxItems: 5 }), { sessions: 0, items: 5 }, 'what was pruned');
+      same(await store.prune({ maxItems: 5 }), { sessions: 0, items: 7 }, 'what was pruned');
       same(await store.session(scene.id).getItems(), late.slice(5), 'items');
-      await store.prune({ maxItems: 3 });
+      await store.prune({ maxItems: 2 });
+      same(await store.session(`${scene.id}-last`).getItems(), last.slice(2), 'items from the last turn that is whole');
+      same(await store.session(`${scene.id}-stray`).getItems(), stray.slice(2), 'items with an output without a call');
       same(await store.session(`${scene.id}-one`).getItems(), turns(1), 'items of a session of one turn');
     },
   },
