@@ -142,6 +142,30 @@ describe('PostgreSQL', () => {
     }
   });
 
+  it('appends by one statement, with an operation id too, and needs no transaction for it [SESS-262]', async () => {
+    const [{ default: pg }, { drizzle: connect }] = await Promise.all([
+      import('pg'),
+      import('drizzle-orm/node-postgres'),
+    ]);
+    const client = new pg.Client({ connectionString: opened().url });
+    await client.connect();
+    const { logger, statements } = remembering();
+    const session = new DrizzleSession<object>('single', { db: connect({ client, logger }) });
+    // The first call looks which tables there are.
+    await session.getItems();
+    statements.length = 0;
+    const operation = { operationId: 'op', transaction: { type: 'append_items', items: users(2, 4) } } as const;
+    await session.addItems(users(3));
+    await session.applyHistoryTransaction?.(operation);
+    await session.applyHistoryTransaction?.(operation);
+    // Now and then old operations go with it.
+    const asked = statements.map(({ text }) => text).filter((text) => !text.startsWith('delete from'));
+    expect(asked).toHaveLength(3);
+    for (const text of asked) expect(text).toMatch(/^with .*insert into "agent_messages"/su);
+    expect(await session.getItems()).toEqual(users(5));
+    await client.end();
+  });
+
   it('takes one client instead of a pool: its calls wait for each other [SESS-264]', async () => {
     const [{ default: pg }, { drizzle: connect }] = await Promise.all([
       import('pg'),
