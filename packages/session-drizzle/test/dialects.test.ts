@@ -279,6 +279,31 @@ describe('MySQL and MariaDB', () => {
     expect(await read).toEqual(users(String(row?.['version']).includes('MariaDB') ? 2 : 1));
   });
 
+  it('goes on after it waited for a lock as long as the server lets it [SESS-263]', async () => {
+    const [{ createConnection }, { drizzle: connect }] = await Promise.all([
+      import('mysql2/promise'),
+      import('drizzle-orm/mysql2'),
+    ]);
+    const [client, other] = await Promise.all([createConnection(opened().url), createConnection(opened().url)]);
+    await client.query('set session innodb_lock_wait_timeout = 1');
+    const { logger, statements } = remembering();
+    const session = new DrizzleSession<object>('late', { db: connect({ client, logger }) });
+    await session.addItems(users(1));
+    await other.query('start transaction');
+    await other.query("select 1 from agent_sessions where session_id = 'late' for update");
+    statements.length = 0;
+    const added = session.addItems(users(1, 2));
+    const state = { isDone: false };
+    void added.finally(() => (state.isDone = true)).catch(() => {});
+    const begun = (): number => statements.filter(({ text }) => /^begin/i.test(text)).length;
+    while (!state.isDone && begun() < 2) await longEnough();
+    await other.query('commit');
+    await added;
+    expect(begun()).toBeGreaterThan(1);
+    expect(await session.getItems()).toEqual(users(2));
+    await Promise.all([client.end(), other.end()]);
+  });
+
   it('goes on after a deadlock with another writer [SESS-263]', async () => {
     const session = (): DrizzleSession<object> => new DrizzleSession<object>('busy', { db: opened().db });
     await Promise.all(

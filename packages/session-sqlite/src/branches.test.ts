@@ -318,6 +318,56 @@ it('tables of branches of another pair are left alone: SessionSchemaError, else 
   expect(await open(path).getItems()).toEqual(turn(1));
 });
 
+it.each([{ messagesTable: 'chat_items' }, { sessionsTable: 'chats' }])(
+  'tables of branches of a pair that shares one table are left alone, too: %o [SESS#67, SESS-201]',
+  async (names) => {
+    const path = freshPath();
+    await using main = await filled(path, 2);
+    await main.branch('b', { fromTurn: 2 }).getItems();
+    const before = sql(path, 'SELECT * FROM message_structure');
+    await using other = new SQLiteSession<object>('theirs', { path, ...names });
+    await other.addItems(turn(1));
+    expect(await other.getItems()).toEqual(turn(1));
+    await expect(other.branch('c', { fromTurn: 1 }).getItems()).rejects.toMatchObject({ code: 'session_schema' });
+    await expect(other.branch('b').getItems()).rejects.toMatchObject({ code: 'session_schema' });
+    await expect(other.getUsage()).rejects.toThrow(/belongs to the table 'agent_/);
+    expect(sql(path, 'SELECT * FROM message_structure')).toEqual(before);
+    expect(await main.getItems()).toEqual(turns(2));
+  },
+);
+
+it.each([
+  ['belongs to other sessions', ['chats (session_id)'], /belongs to the table 'chats'/],
+  ['points at another column', ['agent_sessions (created_at)'], /belongs to the table/],
+  ['says nothing of its owner', [], /does not say whose 'session_id'/],
+  ['has two owners', ['chats (session_id)', 'agent_sessions (session_id)'], /does not say whose 'session_id'/],
+  ['lacks a column', ['agent_sessions (session_id)'], /has no column 'output_tokens_details'/],
+])(
+  'a table of branches that %s is left alone: SessionSchemaError, else a plain session [SESS-201]',
+  async (what, owners, why) => {
+    const path = freshPath();
+    const main = await filled(path, 2);
+    await main.branch('b', { fromTurn: 2 }).getItems();
+    await main.close();
+    sql(path, 'DROP TABLE turn_usage');
+    const details = what === 'lacks a column' ? '' : ', output_tokens_details JSON';
+    const keys = owners.map((owner) => `, FOREIGN KEY (session_id) REFERENCES ${owner}`).join('');
+    sql(
+      path,
+      `CREATE TABLE turn_usage (id INTEGER PRIMARY KEY, session_id TEXT, branch_id TEXT, user_turn_number INTEGER, requests INTEGER,
+      input_tokens INTEGER, output_tokens INTEGER, total_tokens INTEGER, input_tokens_details JSON${details}${keys})`,
+    );
+    const before = sql(path, 'SELECT * FROM message_structure');
+    await using session = open(path);
+    await expect(session.getUsage()).rejects.toThrow(why);
+    for (const options of [undefined, { fromTurn: 1 }])
+      await expect(session.branch('c', options).getItems()).rejects.toMatchObject({ code: 'session_schema' });
+    await session.addItems(turn(3));
+    expect(await session.getItems()).toEqual(turns(3));
+    expect(sql(path, 'SELECT * FROM message_structure')).toEqual(before);
+  },
+);
+
 describe('what the tables say of an item [SESS-204]', () => {
   it.each([
     [{ role: 'user', type: 'message', content: 'x' }, 'user', null],

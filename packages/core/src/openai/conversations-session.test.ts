@@ -146,6 +146,10 @@ describe('OpenAIConversationsSession', () => {
       role: 'assistant',
       content: [],
     });
+    const untyped = item({ role: 'assistant', id: 'msg_1', provider_data: {}, content: 'hi' });
+    expect(session.prepareHistoryItemForModelInput(untyped)).toEqual({ role: 'assistant', content: 'hi' });
+    const asked = item({ type: 'message', role: 'user', id: 'msg_2', provider_data: {}, content: [] });
+    expect(session.prepareHistoryItemForModelInput(asked)).toEqual(asked);
     const reasoning = item({ type: 'reasoning', id: 'rs_1', summary: [] });
     expect(session.prepareHistoryItemForModelInput(reasoning)).toEqual(reasoning);
     const call = item({ type: 'mcp_call', id: 'mcp_1', name: 'x', created_by: 'y', provider_data: 1 });
@@ -172,6 +176,14 @@ describe('OpenAIConversationsSession', () => {
     expect(session.sessionId).toBeUndefined();
     expect(await session.popItem()).toBeUndefined();
     expect(session.sessionId).not.toBe(first);
+  });
+
+  it('deletes a conversation that is being made when it is cleared [SESS-307]', async () => {
+    const { session, sent } = await opened();
+    const making = session.getSessionId();
+    await session.clearSession();
+    expect(sent('DELETE').map(({ path }) => path)).toEqual([expect.stringContaining(await making)]);
+    expect(session.sessionId).toBeUndefined();
   });
 
   it('deletes nothing where the newest item has no id [SESS-307]', async () => {
