@@ -400,6 +400,21 @@ describe('OpenAICompactionSession', () => {
     expect(await inner.getItems()).toHaveLength(4);
   });
 
+  it('takes ten candidates for enough, and nine for too few, also where it counts along [SESS-312]', async () => {
+    const plain = new FourFunctions();
+    const { compacting } = await wrapped(plain);
+    await compacting.addItems(talk(8));
+    await compacting.deferCompaction('resp_8');
+    const read = vi.spyOn(plain, 'getItems');
+    await compacting.addItems([user('q'), said('ninth'), summary]);
+    await compacting.deferCompaction('resp_9');
+    expect(compacting.deferredResponseId).toBeUndefined();
+    await compacting.addItems([user('q'), said('tenth'), summary]);
+    await compacting.deferCompaction('resp_10');
+    expect(compacting.deferredResponseId).toBe('resp_10');
+    expect(read).not.toHaveBeenCalled();
+  });
+
   it('remembers a response that it put off until a compaction succeeds; pop and clear forget it, also when they fail [SESS-121, 326, SESS#97]', async () => {
     const { fake, session, compacting } = await wrapped(new FourFunctions());
     await compacting.deferCompaction('resp_0');
@@ -558,6 +573,16 @@ bothForms((runForm, form) => {
       await runForm(agentWith(model), 'y', { session: compacting });
       expect(asked()).toHaveLength(1);
       expect(compacting.deferredResponseId).toBeUndefined();
+    });
+
+    it('replaces every turn that the model saw from its beginning on, not the last one alone [SESS-323]', async () => {
+      const session = new MemorySession('s', { sessionSettings: { limit: 5 } });
+      const { compacting, asked, gives } = await wrapped(session, { shouldCompact: () => true });
+      await session.addItems([...talk(1, 'old'), ...talk(1, 'seen'), ...talk(1, 'seen too')]);
+      gives([summary]);
+      await runForm(agentWith(new ScriptedModel(['done'])), 'x', { session: compacting });
+      expect(kindsOf(asked()[0]?.['input'] as AgentInputItem[])).toBe('u m u m u m');
+      expect(await session.getItems(100)).toEqual([...talk(1, 'old'), summary]);
     });
 
     it('matches what an encrypted session holds, and has the output encrypted; what others encrypted stays, what is too old goes [SESS-328]', async () => {
