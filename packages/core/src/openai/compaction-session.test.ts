@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { Agent, getRunErrorState, MemorySession, RunState, UserError } from '../index.ts';
+import { Agent, getRunErrorState, MemorySession, RunAbortedError, RunState, UserError } from '../index.ts';
 import type { AgentInputItem, LogRecord } from '../index.ts';
 import { EncryptedSession, MemorySessionStore } from '../session.ts';
 import type { Session, SessionSettings } from '../session.ts';
@@ -268,6 +268,42 @@ describe('OpenAICompactionSession', () => {
     },
   );
 
+  it('looks again where others append right before the end of a history is replaced [SESS-315, 316]', async () => {
+    const session = new MemorySession();
+    const apply = session.applyHistoryTransaction.bind(session);
+    let isFirst = true;
+    session.applyHistoryTransaction = async (operation) => {
+      if (isFirst) await session.addItems([user('meanwhile')]);
+      isFirst = false;
+      await apply(operation);
+    };
+    const { compacting, gives } = await wrapped(session);
+    await session.addItems(talk(10));
+    gives([summary]);
+    await compacting.runCompaction();
+    expect(await session.getItems()).toEqual([summary, user('meanwhile')]);
+  });
+
+  it('looks again where others append right before a history is replaced by its version [SESS-315, 316]', async () => {
+    const memory = new MemorySession();
+    let isFirst = true;
+    const versioned = Object.assign(new FourFunctions(), {
+      memory,
+      readHistory: memory.readHistory.bind(memory),
+      appendIfVersion: memory.appendIfVersion.bind(memory),
+      replaceHistory: async (...args: Parameters<MemorySession['replaceHistory']>) => {
+        if (isFirst) await memory.addItems([user('meanwhile')]);
+        isFirst = false;
+        return await memory.replaceHistory(...args);
+      },
+    });
+    const { compacting, gives } = await wrapped(versioned);
+    await memory.addItems(talk(10));
+    gives([summary]);
+    await compacting.runCompaction();
+    expect(await memory.getItems()).toEqual([summary, user('meanwhile')]);
+  });
+
   it.each([0, 1])(
     'puts back what was appended meanwhile, too, and nothing twice, when %i items were stored before the add failed [SESS-315, SESS#62]',
     async (stored) => {
@@ -521,7 +557,7 @@ bothForms((runForm, form) => {
     });
 
     it.each([true, false])(
-      'asks its rule about the part that it would compact, also where a compaction was put off (%s) [SESS-325, 326]',
+      'asks its rule about the part that it would compact, also where a compaction was put off (before: %s) [SESS-325, 326]',
       async (isPutOff) => {
         const session = new MemorySession('s', { sessionSettings: { limit: 2 } });
         const seen: string[] = [];
@@ -695,6 +731,43 @@ bothForms((runForm, form) => {
       expect(await session.getItems()).toEqual([summary, user('meanwhile'), said('too')]);
     });
 
+    it('sends what matched in the form that the model saw: without ids of reasoning, where these were left out [SESS-320]', async () => {
+      const { session, compacting, asked, gives } = await wrapped(new MemorySession(), {
+        mode: 'input',
+        shouldCompact: () => true,
+      });
+      await session.addItems([user('old'), item({ type: 'reasoning', id: 'rs_1', summary: [] }), said('old0')]);
+      gives([summary]);
+      const agent = agentWith(new ScriptedModel(['done']));
+      await runForm(agent, 'x', { session: compacting, reasoningItemIdPolicy: 'omit' });
+      const input = asked()[0]?.['input'] as AgentInputItem[];
+      expect(kindsOf(input)).toBe('u reasoning m u m');
+      expect(input[1]).toEqual({ type: 'reasoning', summary: [] });
+      expect(await session.getItems()).toEqual([summary]);
+    });
+
+    it('matches by what the session takes for the same [SESS-104, 320]', async () => {
+      const session = Object.assign(new MemorySession(), {
+        normalizeForComparison: (one: AgentInputItem) => item({ ...one, status: 'whatever' }),
+      });
+      const { compacting, gives } = await wrapped(session, { mode: 'input', shouldCompact: () => true });
+      gives([summary]);
+      await runForm(agentWith(new ScriptedModel(['done'])), 'x', { session: compacting });
+      expect(await session.getItems()).toEqual([summary]);
+    });
+
+    it('replaces the newest of what it compacts where the same stands before it, and keeps much that others append [SESS-316, SESS-323]', async () => {
+      const session = new MemorySession('s', { sessionSettings: { limit: 0 } });
+      const { compacting, gives } = await wrapped(session, { shouldCompact: () => true });
+      await runForm(agentWith(new ScriptedModel(['done'])), 'x', { session });
+      const before = await session.getItems(100);
+      const meanwhile = talk(40, 'meanwhile');
+      gives([summary], () => session.addItems(meanwhile));
+      await runForm(agentWith(new ScriptedModel(['done'])), 'x', { session: compacting });
+      expect(kindsOf(before)).toBe('u m');
+      expect(await session.getItems(100)).toEqual([...before, summary, ...meanwhile]);
+    });
+
     it('keeps what others put in place of what it compacts meanwhile, with one warning [SESS-316, SESS-323]', async () => {
       const { session, compacting, gives } = await wrapped(new MemorySession(), { shouldCompact: () => true });
       const theirs = [user('x'), said('another'), user('meanwhile')];
@@ -836,6 +909,70 @@ bothForms((runForm, form) => {
       await runForm(agent, restored, { session: compacting });
       expect(asked().map(({ input }) => kindsOf(input as AgentInputItem[]))).toEqual(['u m']);
       expect(kindsOf(await session.getItems())).toBe('compaction m');
+    });
+
+    it.each([true, false])(
+      'waits for a replacement that has begun when it is aborted, and owes nothing after it (judged: %s) [SESS-016, 326]',
+      async (isJudged) => {
+        const controller = new AbortController();
+        const session = new MemorySession();
+        const apply = session.applyHistoryTransaction.bind(session);
+        session.applyHistoryTransaction = async (operation) => {
+          if (operation.transaction.type === 'replace_suffix') controller.abort();
+          await new Promise<void>((resolve) => void setTimeout(resolve, 5));
+          await apply(operation);
+        };
+        const { compacting, gives } = await wrapped(session, { mode: 'input', shouldCompact: () => true });
+        gives([summary]);
+        const judge = {
+          name: 'judge',
+          execute: () => {
+            throw new Error('cannot judge');
+          },
+        };
+        const agent = new Agent({
+          name: 'A',
+          model: new ScriptedModel(['done']),
+          outputGuardrails: isJudged ? [judge] : [],
+        });
+        const ended = await runForm(agent, 'x', { session: compacting, signal: controller.signal }).catch(
+          (error: unknown) => error,
+        );
+        expect(kindsOf(await session.getItems())).toBe('compaction');
+        expect(ended).toBeInstanceOf(RunAbortedError);
+        expect(isJudged ? getRunErrorState(ended)?.toString() : '').not.toContain('pending_session_write');
+      },
+    );
+
+    it('is aborted at once while the service compacts; the write is owed, and a resume compacts [SESS-123, 326]', async () => {
+      const controller = new AbortController();
+      const session = new MemorySession();
+      const { client, compacting, gives } = await wrapped(session, { mode: 'input', shouldCompact: () => true });
+      Object.assign(client.responses, {
+        compact: async (_: unknown, { signal }: { signal: AbortSignal }) =>
+          await new Promise((_resolve, reject) => {
+            signal.addEventListener('abort', () => reject(new Error('ended by the signal')));
+            controller.abort();
+          }),
+      });
+      const judge = {
+        name: 'judge',
+        execute: () => {
+          throw new Error('cannot judge');
+        },
+      };
+      const model = new ScriptedModel(['done', 'once more']);
+      const agent = new Agent({ name: 'A', model, outputGuardrails: [judge] });
+      const error = await rejection(runForm(agent, 'x', { session: compacting, signal: controller.signal }));
+      expect(error).toBeInstanceOf(RunAbortedError);
+      const state = getRunErrorState(error);
+      expect(state?.toString()).toContain('pending_session_write');
+      expect(kindsOf(await session.getItems())).toBe('u m');
+      gives([summary], async () => undefined);
+      const calm = agent.clone({ outputGuardrails: [] });
+      const restored = await RunState.fromString(calm, state?.toString() ?? '');
+      await runForm(calm, restored, { session: compacting });
+      expect(kindsOf(await session.getItems())).toMatch(/^compaction/u);
     });
 
     it('changes nothing of a run whose session does not compact: no evidence is kept [STATE-329]', async () => {

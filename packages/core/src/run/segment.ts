@@ -34,8 +34,8 @@ import { startSpans } from './spans.ts';
 import type { RunSpans } from './spans.ts';
 import { ModelInput } from './turn/model-input.ts';
 
-/** How long an aborted run waits for an append that the session has not answered (SESS-016). */
-const APPEND_GRACE_MS = 30_000;
+/** How long an aborted run waits for a change that the session has not answered (SESS-016). */
+const CHANGE_GRACE_MS = 30_000;
 /** How long an aborted run waits for what is told of its end (RUN-512). */
 const END_GRACE_MS = 250;
 
@@ -332,14 +332,27 @@ class SegmentEnv implements RunEnv {
     this.spans = spans;
   }
 
-  /** The seam of all effects. A read can be left alone; an append that was sent is given time to be answered. */
+  /**
+   * The seam of all effects. A read can be left alone; a change of the history that was sent is given time to be answered.
+   * Of a compaction the abort ends the request to the service, not the replacement after it (SESS-123, 326).
+   */
   readonly step = <T>(effect: Effect, execute: () => Promise<T>): Promise<T> => {
     const { control } = this;
     if (control.error) return Promise.reject(control.error);
     if (effect.kind !== 'session') return execute();
     const call = this.spans.session(effect, this.options.session, execute);
-    return control.race(call, effect.operation === 'append' ? APPEND_GRACE_MS : 0);
+    if (effect.operation === 'read') return control.race(call);
+    return control.race(effect.operation === 'compact' ? this.#orAborted(call) : call, CHANGE_GRACE_MS);
   };
+
+  /** What the abort itself ended fails with its error. */
+  async #orAborted<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      throw this.control.error ?? error;
+    }
+  }
 
   countUsage(usage: Usage): void {
     contextInternals(this.context).usage.add(usage);
