@@ -62,7 +62,8 @@ async function readOpening(
   const stream = runStreamed(agent, 'go', options);
   const events: RunStreamEvent[] = [];
   let seen = false;
-  const timer = setTimeout(() => gate.open(), 150);
+  // Without the option nothing is told before the gate is open.
+  const timer = options.extendedEvents === true ? undefined : setTimeout(() => gate.open(), 150);
   try {
     for await (const event of stream) {
       events.push(event);
