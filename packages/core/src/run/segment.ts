@@ -341,18 +341,8 @@ class SegmentEnv implements RunEnv {
     if (control.error) return Promise.reject(control.error);
     if (effect.kind !== 'session') return execute();
     const call = this.spans.session(effect, this.options.session, execute);
-    if (effect.operation === 'read') return control.race(call);
-    return control.race(effect.operation === 'compact' ? this.#orAborted(call) : call, CHANGE_GRACE_MS);
+    return control.race(call, effect.operation === 'read' ? 0 : CHANGE_GRACE_MS);
   };
-
-  /** What the abort itself ended fails with its error. */
-  async #orAborted<T>(work: Promise<T>): Promise<T> {
-    try {
-      return await work;
-    } catch (error) {
-      throw this.control.error ?? error;
-    }
-  }
 
   countUsage(usage: Usage): void {
     contextInternals(this.context).usage.add(usage);

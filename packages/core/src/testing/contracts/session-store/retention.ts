@@ -15,6 +15,9 @@ export const retention: readonly StoreCase[] = [
       await store.session(`${scene.id}-new`).addItems(turns(1));
       await scene.age(`${scene.id}-old`, 40 * DAY);
       same(await store.prune({ idleForMs: 30 * DAY, dryRun: true }), { sessions: 1, items: 10 }, 'dry run');
+      // What goes is not cut before: its items count once.
+      const both = { idleForMs: 30 * DAY, maxItems: 6, dryRun: true };
+      same(await store.prune(both), { sessions: 1, items: 10 }, 'dry run with both limits');
       same(idsOf(await all(store)).length, 2, 'count of sessions after the dry run');
       same(await store.prune({ idleForMs: 30 * DAY }), { sessions: 1, items: 10 }, 'what was pruned');
       same(idsOf(await all(store)), [`${scene.id}-new`], 'sessions');
