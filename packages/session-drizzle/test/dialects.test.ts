@@ -142,6 +142,25 @@ describe('PostgreSQL', () => {
     }
   });
 
+  it('looks again which tables are there after a first call that failed [SESS-267]', async () => {
+    const [{ default: pg }, { drizzle: connect }] = await Promise.all([
+      import('pg'),
+      import('drizzle-orm/node-postgres'),
+    ]);
+    const client = new pg.Pool({ connectionString: opened().url, max: 1 });
+    Object.assign(client, {
+      query: async () => {
+        Reflect.deleteProperty(client, 'query');
+        throw new Error('not yet');
+      },
+    });
+    const session = new DrizzleSession<object>('early', { db: connect({ client }) });
+    await expect(session.getItems()).rejects.toThrow('not yet');
+    await session.addItems(users(1));
+    expect(await session.getItems()).toEqual(users(1));
+    await client.end();
+  });
+
   it('appends by one statement, with an operation id too, and needs no transaction for it [SESS-262]', async () => {
     const [{ default: pg }, { drizzle: connect }] = await Promise.all([
       import('pg'),

@@ -436,6 +436,11 @@ describe.each<DriverName>(['node-postgres', 'mysql2', 'better-sqlite3'])('on %s'
       expect(quiet.applyHistoryTransaction).toBeUndefined();
       await quiet.addItems(users(1));
       expect(warn).toHaveBeenCalledTimes(1);
+      // Once a migration made the tables, sessions that are made after it have them.
+      await makeTables(bare);
+      const three = new DrizzleSession<object>('s', { db: bare.db });
+      expect(await three.getItems()).toEqual(users(1));
+      expect(supports(three, 'transactions')).toBe(true);
     } finally {
       await bare.close();
     }

@@ -211,6 +211,17 @@ describe('a branch', () => {
     expect(await open(path).branch('b').getItems()).toEqual([user('x')]);
   });
 
+  it('is gone after a clear that came before its first use [SESS-208, 213]', async () => {
+    const path = freshPath();
+    await using main = await filled(path);
+    await using branch = main.branch('b', { fromTurn: 3 });
+    await main.getUsage();
+    await open(path).clearSession();
+    await branch.addItems([user('x')]);
+    expect(branch.branchId).toBe('main');
+    expect(await main.getItems()).toEqual([user('x')]);
+  });
+
   it('is gone after a clear, also one of another object; they are all on main then [SESS-208]', async () => {
     const path = freshPath();
     await using main = await filled(path);
