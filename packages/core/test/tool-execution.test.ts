@@ -69,12 +69,13 @@ describe('order and caps', () => {
   function counted(name: string, log: string[], counts: { running: number; most: number }) {
     return tool({
       name,
-      parameters: z.object({ ms: z.number() }),
-      execute: async ({ ms }, ctx) => {
+      parameters: z.object({ ms: z.number(), until: z.string().default('') }),
+      execute: async ({ ms, until }, ctx) => {
         log.push(ctx.toolCallId);
         counts.running += 1;
         counts.most = Math.max(counts.most, counts.running);
-        await wait(ms);
+        do await wait(ms);
+        while (!['', ...log].includes(until));
         counts.running -= 1;
       },
     });
@@ -110,7 +111,7 @@ describe('order and caps', () => {
       ];
       const tools = [counted('own', log, own).copyWith({ maxConcurrency: 1 }), counted('other', log, other)];
       const calls = ['own 1', 'own 2', 'other 3', 'own 4', 'other 5', 'other 6'].map((id) =>
-        toolCall(id.split(' ')[0] ?? '', { ms: id === 'own 1' ? 20 : 5 }, { callId: id }),
+        toolCall(id.split(' ')[0] ?? '', { ms: 5, ...(id === 'own 1' && { until: 'other 6' }) }, { callId: id }),
       );
       const agent = new Agent({ name: 'A', model: new ScriptedModel([calls, 'done']), tools });
       const result = await run(agent, 'hi', { toolExecution: { maxFunctionToolConcurrency: 3 } });
