@@ -48,6 +48,14 @@ describe('an append', () => {
     expect(await session.getItems()).toEqual(users(1, 9));
   });
 
+  it('that is the first of its session and comes after a clear stays invisible [SESS#38, SESS-246]', async () => {
+    const session = interrupted('insertOne', 'agent_messages', () => other().clearSession());
+    await session.addItems(users(2));
+    expect(await other().getItems()).toEqual([]);
+    await using store = new MongoDBSessionStore({ client, database });
+    expect((await store.list()).sessions).toEqual([]);
+  });
+
   it('that reserved early and comes late stands before later ones [SESS-248]', async () => {
     const session = interrupted('insertOne', 'agent_messages', () => other().addItems(users(1, 2)));
     await session.addItems(users(1));

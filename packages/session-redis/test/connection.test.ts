@@ -96,6 +96,23 @@ it('a client that sends again has its read, when a part of the answer was all th
   client.disconnect();
 });
 
+it.each([
+  ['a second time, the third answer is read', 2, users('1', '2')],
+  ['a third time, the failure is told', 3, 'AbortError'],
+])('of answers that are torn %s [SESS-224]', async (_, torn, result) => {
+  const client = new Redis(proxy.port, { retryStrategy: () => 1 });
+  client.on('error', () => {});
+  const session = new RedisSession<object>('s', { client, keyPrefix: freshPrefix() });
+  await session.addItems(users('1', '2'));
+  const cutting = (async () => {
+    for (let cut = 0; cut < torn; cut++)
+      await proxy.cutNext('answer', { matching: (request) => request.includes('lrange') });
+  })();
+  expect(await session.getItems().catch((error: Error) => error.name)).toEqual(result);
+  await cutting;
+  client.disconnect();
+});
+
 bothForms((runForm, form) =>
   it(`a run on a default client whose answer is lost stores each batch once and succeeds (${form}) [SESS#3, SESS-102, 226]`, async () => {
     const client = new Redis(proxy.port);

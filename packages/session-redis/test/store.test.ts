@@ -237,6 +237,10 @@ describe('a store', () => {
     await operator.config('SET', 'maxmemory-policy', 'noeviction');
     await operator.config('SET', 'appendonly', 'yes');
     expect(await adviceOf(lax.url)).toEqual([expect.stringMatching(/^appendfsync is everysec/)]);
+    await operator.config('SET', 'maxmemory-policy', 'allkeys-lru');
+    await operator.config('SET', 'maxmemory', '0');
+    expect((await adviceOf(lax.url))[0]).toMatch(/^maxmemory-policy is allkeys-lru \(maxmemory 0\)/);
+    await operator.config('SET', 'maxmemory-policy', 'noeviction');
     // Redis does not stop while it writes its first append-only file.
     await operator.config('SET', 'appendonly', 'no');
     await operator.acl('SETUSER', 'default', '-config');

@@ -87,7 +87,7 @@ export function pythonForTests(onSession: string): (place: unknown) => Ask {
   let python: PythonSessions | undefined;
   beforeAll(async () => {
     python = await startPython(onSession);
-  });
+  }, 60_000);
   afterAll(() => python?.end());
   return (place) => async (action, argument) => {
     if (python === undefined) throw new Error('Python is there for tests and their hooks alone.');

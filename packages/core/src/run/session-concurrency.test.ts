@@ -7,13 +7,13 @@ import { effectTool, kindsOf, PlainSession, rejection, user } from '../../test/r
 
 const detect = { sessionConcurrency: 'detect' } as const;
 
-/** Its next append is stored, but the answer is lost. */
+/** So many of its next appends are stored, but the answers are lost. */
 class LosingSession extends MemorySession {
-  lose = false;
+  lose = 0;
   override async appendIfVersion(...args: Parameters<MemorySession['appendIfVersion']>): Promise<string> {
     const version = await super.appendIfVersion(...args);
-    if (!this.lose) return version;
-    this.lose = false;
+    if (this.lose === 0) return version;
+    this.lose--;
     throw new SessionOutcomeUnknownError('lost', { operation: 'append', operationId: args[2]?.operationId });
   }
 }
@@ -22,6 +22,19 @@ bothForms((runForm, form) => {
   describe(`other writers on a session (${form})`, () => {
     const agentWith = (model: ScriptedModel, done: string[] = []) =>
       new Agent({ name: 'A', model, tools: [effectTool('t', done)] });
+
+    it('are none who wrote between a batch without an answer and the run that settles it [SESS-361]', async () => {
+      const session = new LosingSession();
+      const agent = agentWith(new ScriptedModel([toolCall('t'), 'done']));
+      // Once, and all that it is tried again.
+      session.lose = 4;
+      const error = await rejection(runForm(agent, 'x', { session, ...detect }));
+      expect(error).toBeInstanceOf(SessionOutcomeUnknownError);
+      await session.addItems([user('from elsewhere')]);
+      const result = await runForm(agent, getRunErrorState(error)!, { session, ...detect });
+      expect(result.finalOutput).toBe('done');
+      expect(kindsOf(await session.getItems())).toBe('u u fc fco m');
+    });
 
     it('are not looked for unless it is asked for [SESS-361]', async () => {
       const session = new MemorySession();
@@ -77,12 +90,12 @@ bothForms((runForm, form) => {
         model,
         tools: [effectTool('t', []), effectTool('gated', [], { needsApproval: true })],
       });
-      session.lose = true;
+      session.lose = 1;
       const paused = await runForm(agent, 'x', { session, ...detect });
       expect(paused.status).toBe('interrupted');
       const state = paused.toState();
       for (const item of state.interruptions) state.approve(item);
-      session.lose = true;
+      session.lose = 1;
       const result = await runForm(agent, state, { session, ...detect });
       expect(result.finalOutput).toBe('done');
       expect(kindsOf(await session.getItems())).toBe('u u fc fco fc fco m');
