@@ -193,8 +193,7 @@ describe('PostgreSQL', () => {
     const client = new pg.Client({ connectionString: opened().url });
     await client.connect();
     const { logger, statements } = remembering();
-    const db = connect({ client, logger });
-    const sessions = ['one', 'two'].map((id) => new DrizzleSession<object>(id, { db }));
+    const sessions = ['one', 'two'].map((id) => new DrizzleSession<object>(id, { db: connect({ client, logger }) }));
     await Promise.all(
       sessions.flatMap((session) => [
         session.replaceHistory(users(3)),

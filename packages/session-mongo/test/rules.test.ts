@@ -179,6 +179,7 @@ describe('documents', () => {
     await session.addItems(users(2, 3));
     expect(await session.getItems()).toEqual(users(4));
     expect(await session.getItems(3)).toEqual(users(3, 2));
+    expect(await session.getItems(4)).toEqual(users(4));
     for (const content of ['4', '3', '2', '1']) expect(await session.popItem()).toEqual(user(content));
     expect(await session.popItem()).toBeUndefined();
     expect(await documents.messages.countDocuments()).toBe(0);

@@ -182,7 +182,9 @@ describe('age', () => {
     await of(1000).addItems([user('old')]);
     now += 1000;
     expect(await of(1000).getItems()).toEqual([user('old')]);
-    now += 1000;
+    now += 999;
+    expect(await of(1000).getItems()).toEqual([user('old')]);
+    now += 1;
     await of(1000).addItems([user('fresh')]);
     await inner.addItems([(await inner.getItems())[0]!]);
     expect(await of(1000).getItems()).toEqual([user('fresh')]);
