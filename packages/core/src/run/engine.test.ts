@@ -103,7 +103,7 @@ describe('the one loop', () => {
     expect(having(/\basync function\*/)).toEqual(['loop.ts']);
     expect(having(/\bof loop\.turns\(/)).toEqual(['segment.ts']);
     expect(having(/\bcallModel\(/)).toEqual(['turn/call.ts']);
-    expect(having(/\binvokeTool\(/)).toEqual(['turn/execute.ts']);
+    expect(having(/\binvokeTool\(/)).toEqual(['turn/call-run.ts']);
   });
 });
 

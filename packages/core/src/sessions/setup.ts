@@ -18,7 +18,7 @@ const checks: Readonly<Record<string, Check>> = {
 export function checkSetup(setup: unknown, where: string, members: readonly string[]): void {
   if (setup === undefined)
     throw new UserError(`${where} needs a set-up: an object with the 'name' of your class, as { name: 'MySession' }.`);
-  const known = Object.fromEntries(members.flatMap((member) => [[member, checks[member] ?? kinds.any]]));
+  const known = Object.fromEntries(members.map((member) => [member, checks[member] ?? kinds.any]));
   checkOptions(setup, known, `the set-up of ${where}`);
   const { name, encoding } = setup as { name?: unknown; encoding?: object };
   if (name === undefined)

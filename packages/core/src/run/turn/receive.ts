@@ -9,7 +9,7 @@ import { isOfCallIds } from '../../state/ledger.ts';
 import { qualifiedNameOf } from '../../state/lookup-key.ts';
 import { callSharedHooks } from '../hooks.ts';
 import { classify } from './classify.ts';
-import { toolNotFound } from './execute.ts';
+import { toolNotFound } from './call-run.ts';
 import { planResponse } from './plan.ts';
 import type { Plan } from './plan.ts';
 import { announce, nextPosition } from './publish.ts';
