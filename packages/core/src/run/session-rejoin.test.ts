@@ -316,6 +316,24 @@ describe.each(ways)(
   },
 );
 
+describe.each(forms)('what an earlier attempt stored in a session with history transactions, %s', (form) => {
+  it('is replaced in one step: nothing is popped, and read again [SESS-111]', async () => {
+    const session = new MemorySession('s');
+    const saved = await paused(form, session);
+    await attempt(form, agentOf('a'), saved, session, 1);
+    const pop = vi.spyOn(session, 'popItem');
+    const apply = vi.spyOn(session, 'applyHistoryTransaction');
+    await attempt(form, agentOf('b'), saved, session, 99);
+    expect(await held(session)).toBe(whole('b'));
+    expect(pop).not.toHaveBeenCalled();
+    expect(apply.mock.calls.map(([{ transaction }]) => transaction.type)).toEqual([
+      'replace_suffix',
+      'append_items',
+      'append_items',
+    ]);
+  });
+});
+
 describe.each(forms)('what an earlier attempt stored in a session of four methods, %s', (form) => {
   it('is read for a while after it was popped: nothing is appended before it is gone [SESS-111]', async () => {
     const log = logged();

@@ -180,6 +180,16 @@ describe('orphans and duplicates', () => {
     ]);
   });
 
+  it('keeps reasoning before an output that is left out, and what is new [SESS-073]', async () => {
+    expect((await prepare([reasoning('rs_1'), output('a'), answer('yes')])).input).toEqual([
+      reasoning('rs_1'),
+      answer('yes'),
+      user('new'),
+    ]);
+    const callback: SessionInputCallback = (old, items) => [...items, ...old];
+    expect((await prepare([call('a')], { callback, input: [reasoning('rs_2')] })).input).toEqual([reasoning('rs_2')]);
+  });
+
   it('answers count by type and call id, and may be new [SESS-071]', async () => {
     const custom = item({ type: 'custom_tool_call_output', call_id: 'a', output: 'x' });
     expect((await prepare([call('a'), custom])).input).toEqual([user('new')]);
@@ -191,23 +201,49 @@ describe('orphans and duplicates', () => {
     expect(await prepare([], { input: [pending] })).toMatchObject({ input: [pending], newItems: [pending] });
   });
 
+  const program = (id: string, extra: object = {}) => item({ type: 'program', call_id: id, code: '', ...extra });
+  const owned = (id: string, extra: object) => item({ caller: { type: 'program', caller_id: id }, ...extra });
+
   it('keeps programs with what they own, and drops both together [SESS-072]', async () => {
-    const program = (id: string) => item({ type: 'program', call_id: id, code: '' });
-    const owned = (id: string, extra: object) => item({ caller: { type: 'program', caller_id: id }, ...extra });
     const history = [
       program('p'),
       owned('p', { type: 'shell_call', call_id: 's1', status: 'in_progress' }),
       owned('p', { type: 'shell_call', call_id: 's2', status: 'completed' }),
       program('q'),
       owned('q', { type: 'function_call', call_id: 'f', name: 'f', arguments: '{}' }),
+      // Its call was cut off: nothing of this program stays.
+      program('r'),
+      owned('r', output('g')),
     ];
     expect((await prepare(history)).input).toEqual([history[0], history[1], user('new')]);
+  });
+
+  it.each([
+    [{}, true],
+    [{ status: null }, true],
+    [{ status: 'in_progress' }, true],
+    [{ status: 'completed' }, false],
+  ])('keeps a shell call of a program, but none of the model itself, with %o: %s [SESS-072]', async (status, stays) => {
+    const shell = { type: 'shell_call', call_id: 's', ...status };
+    const history = [program('p'), owned('p', shell)];
+    expect((await prepare(history)).input).toEqual([...(stays ? history : []), user('new')]);
+    expect((await prepare([program('p'), item(shell)])).input).toEqual([user('new')]);
+  });
+
+  it('keeps a program for what is new in the turn, or for a program of its own that stays [SESS-072]', async () => {
+    const fresh = [owned('p', call('f')), owned('p', output('f'))];
+    expect((await prepare([program('p')], { input: fresh })).input).toEqual([program('p'), ...fresh]);
+    const nested = [program('p'), owned('p', program('q')), owned('q', { type: 'shell_call', call_id: 's' })];
+    expect((await prepare(nested)).input).toEqual([...nested, user('new')]);
   });
 
   it('pairs searches without ids from the end [SESS-072]', async () => {
     const search = (n: number) => item({ type: 'tool_search_call', id: `ts_${n}`, call_id: null, arguments: {} });
     const found = (n: number) => item({ type: 'tool_search_output', id: `to_${n}`, call_id: null, tools: [] });
     expect((await prepare([search(1), search(2), found(2)])).input).toEqual([search(2), found(2), user('new')]);
+    // Those with ids answer each other alone.
+    const byId = [search(2), found(2)].map((one) => item({ ...one, call_id: 't' }));
+    expect((await prepare([search(1), ...byId])).input).toEqual([...byId, user('new')]);
   });
 
   it('merges repeated items, the newest content at the first place of calls and the last of outputs [SESS-075]', async () => {

@@ -32,16 +32,20 @@ const CALL_OF: ReadonlyMap<string, string> = new Map(Object.entries(OUTPUT_OF).m
  * always stays. Only the view is pruned, never the store (SESS-071…074).
  */
 export function pruneOrphans(items: readonly Sourced[], outputs: boolean): Sourced[] {
-  const calls = unansweredCalls(items);
-  const gone = new Set<Sourced>(calls);
-  if (outputs) for (const output of unaskedOutputs(items)) gone.add(output);
+  const cut = outputs ? unaskedOutputs(items) : [];
+  const calls = unansweredCalls(items, new Set(cut));
+  const gone = new Set<Sourced>([...calls, ...cut]);
   if (gone.size === 0) return [...items];
   for (const reasoning of reasoningBefore(items, calls)) gone.add(reasoning);
   return items.filter((entry) => !gone.has(entry));
 }
 
-/** Calls whose output is nowhere in the list. */
-export function unansweredCalls(items: readonly Sourced[]): Set<Sourced> {
+/**
+ * Calls whose output is nowhere in the list.
+ *
+ * @param cut what goes anyway: no program stays for it
+ */
+export function unansweredCalls(items: readonly Sourced[], cut?: ReadonlySet<Sourced>): Set<Sourced> {
   const answered = new Set<string>();
   for (const { item } of items) {
     const { type, call_id: callId } = loose(item);
@@ -64,25 +68,20 @@ export function unansweredCalls(items: readonly Sourced[]): Set<Sourced> {
       continue;
     gone.add(entry);
   }
-  return withPrograms(items, gone);
+  return withPrograms(items, gone, cut);
 }
 
-/** A program stays while something it owns stays; what a pruned program owns goes with it. */
-function withPrograms(items: readonly Sourced[], gone: Set<Sourced>): Set<Sourced> {
+/** A program stays while something it owns stays: that of the last ones is looked at first, for programs may own programs. */
+function withPrograms(items: readonly Sourced[], gone: Set<Sourced>, cut?: ReadonlySet<Sourced>): Set<Sourced> {
   const orphans = new Map<unknown, Sourced>();
   for (const entry of gone) {
     if (loose(entry.item)['type'] === 'program') orphans.set(loose(entry.item)['call_id'], entry);
   }
   if (orphans.size === 0) return gone;
-  for (const entry of items) {
-    const owner = programOf(entry.item);
-    const program = owner === undefined || gone.has(entry) ? undefined : orphans.get(owner);
-    if (program !== undefined) gone.delete(program);
-  }
-  for (const entry of items) {
-    const owner = programOf(entry.item);
+  for (const entry of items.toReversed()) {
+    const owner = gone.has(entry) || cut?.has(entry) ? undefined : programOf(entry.item);
     const program = owner === undefined ? undefined : orphans.get(owner);
-    if (program !== undefined && gone.has(program) && !entry.isNew) gone.add(entry);
+    if (program !== undefined) gone.delete(program);
   }
   return gone;
 }
