@@ -29,9 +29,12 @@ export class BranchStatements {
   readonly #messages: string;
   readonly #select: string;
   readonly #prepared = new Map<string, Statement>();
+  /** Whether there are tables for reserved ids and for clears; older versions of Python's class had none. */
+  readonly isWhole: boolean;
 
-  constructor(database: Database, { messages }: TableNames) {
+  constructor(database: Database, { messages }: TableNames, isWhole: boolean) {
     this.#database = database;
+    this.isWhole = isWhole;
     this.#messages = messages;
     this.#select = `SELECT s.id AS key, s.message_id AS id, s.sequence_number AS sequence, s.user_turn_number AS turn, m.message_data AS text
        FROM message_structure s JOIN "${messages}" m ON m.id = s.message_id
@@ -182,6 +185,7 @@ export class BranchStatements {
   }
 
   generation(sessionId: string): number {
+    if (!this.isWhole) return 0;
     const row = this.#get('SELECT generation FROM session_clear_generations WHERE session_id = ?', sessionId);
     return Number(row?.['generation'] ?? 0);
   }

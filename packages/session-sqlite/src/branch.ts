@@ -80,7 +80,7 @@ export function clearSession(
   names: TableNames,
   sessionId: string,
 ): BranchStatements | undefined {
-  const branches = connection.branches(names);
+  const branches = connection.branchesToChange(names);
   const own = branches instanceof BranchStatements ? branches : undefined;
   own?.clear(sessionId);
   connection.statements(names).clear(sessionId);

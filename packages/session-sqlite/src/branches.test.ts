@@ -114,6 +114,22 @@ describe('a branch', () => {
     expect(await again.getItems()).toEqual(await branch.getItems());
   });
 
+  it('has turns that begin with messages of the user; what is before the first is of turn 0 [SESS-203]', async () => {
+    const path = freshPath();
+    await using main = open(path);
+    await main.addUsage(toUsage({}));
+    await main.addItems([{ role: 'assistant', content: 'hello' }, user('1'), user('2'), { type: 'reasoning' }]);
+    await main.addItems([{ role: 'assistant', content: '2' }, user('3')]);
+    expect(
+      sql(path, 'SELECT user_turn_number AS u, branch_turn_number AS b FROM message_structure ORDER BY id').map((row) =>
+        Object.values(row),
+      ),
+    ).toEqual([0, 1, 2, 2, 2, 3].map((n) => [n, n]));
+    // Turns are counted from the beginning of the branch.
+    sql(path, 'UPDATE message_structure SET user_turn_number = user_turn_number + 5');
+    expect(await main.branch('b', { fromTurn: 1 }).getItems()).toEqual([{ role: 'assistant', content: 'hello' }]);
+  });
+
   it('pops from itself alone; a row goes when no branch has it [SESS#65, SESS-207]', async () => {
     const path = freshPath();
     await using main = await filled(path);
@@ -161,8 +177,18 @@ describe('a branch', () => {
     await main.clearSession();
     await main.addItems(turn(1));
     const refused = main.branch('b', { fromTurn: 1 });
-    for (const call of [() => refused.getItems(), () => refused.addItems(turn(1)), () => refused.popItem()])
+    for (const call of [
+      () => refused.getItems(),
+      () => refused.addItems(turn(1)),
+      () => refused.popItem(),
+      () => refused.replaceHistory([]),
+      () => refused.clearSession(),
+      () => refused.getUsage(),
+    ])
       await expect(call()).rejects.toEqual(taken);
+    await refused.addUsage(toUsage({ inputTokens: 1 }));
+    expect(await main.getItems()).toEqual(turn(1));
+    expect(await main.getUsage()).toBeUndefined();
     const both = await Promise.allSettled(
       [main, open(path)].map((session) => session.branch('c', { fromTurn: 1 }).getItems()),
     );
@@ -192,13 +218,46 @@ describe('a branch', () => {
   });
 
   it('needs a turn that is there, and an id that says something [SESS-205]', async () => {
-    await using main = await filled(freshPath());
-    await expect(main.branch('b', { fromTurn: 4 }).getItems()).rejects.toThrow(/Turn 4 is no user message/);
-    for (const id of ['', '  ', undefined as never]) expect(() => main.branch(id)).toThrow(/not blank/);
+    const path = freshPath();
+    await using main = await filled(path);
+    const refused = (why: string) =>
+      expect.objectContaining({ name: 'UserError', message: expect.stringContaining(why) });
+    await expect(main.branch('b', { fromTurn: 4 }).getItems()).rejects.toEqual(refused('Turn 4 is no user message'));
+    for (const id of ['', '  ', undefined as never]) expect(() => main.branch(id)).toThrow(refused('not blank'));
     expect(() => main.branch('b', { fromTurn: 0 })).toThrow(/fromTurn/);
     expect(() => main.branch('b', { from: 1 } as never)).toThrow(/Unknown option 'from'/);
-    expect(await main.branch(' b ', { fromTurn: 2 }).getItems()).toEqual(turn(1));
-    await expect(main.branch('b').getItems()).rejects.toThrow(/no branch of this id/);
+    const spaced = main.branch(' b ', { fromTurn: 2 });
+    expect(await spaced.getItems()).toEqual(turn(1));
+    // Turns of other branches do not count, nor what a turn has beside its user message.
+    await expect(spaced.branch('c', { fromTurn: 2 }).getItems()).rejects.toEqual(refused('Turn 2 is no user message'));
+    await spaced.addItems(turn(2));
+    sql(path, `UPDATE message_structure SET message_type = 'other' WHERE branch_id = ' b ' AND user_turn_number = 2`);
+    await expect(spaced.branch('c', { fromTurn: 2 }).getItems()).rejects.toEqual(refused('Turn 2 is no user message'));
+    const unknown = main.branch('b');
+    for (const call of [() => unknown.addItems(turn(1)), () => unknown.clearSession(), () => unknown.getUsage()])
+      await expect(call()).rejects.toEqual(refused('no branch of this id'));
+    expect(await main.getItems()).toEqual(turns(3));
+  });
+
+  it('has an id of its session: others may have the same, and a clear of one leaves those of others [SESS-205, 208]', async () => {
+    const path = freshPath();
+    await using one = await filled(path, 2);
+    await using other = open(path, 'other');
+    for (const session of [one, other]) {
+      if (session === other) await session.addItems(turns(2));
+      const branch = session.branch('b', { fromTurn: 2 });
+      await branch.addItems([user(session.sessionId)]);
+      await branch.addUsage(toUsage({ inputTokens: 7 }));
+    }
+    await using theirs = open(path, 'other').branch('b');
+    expect(await theirs.getItems()).toEqual([...turn(1), user('other')]);
+    await one.clearSession();
+    expect(await theirs.getItems()).toEqual([...turn(1), user('other')]);
+    expect(theirs.branchId).toBe('b');
+    expect((await theirs.getUsage())?.inputTokens).toBe(7);
+    expect(await other.getItems()).toEqual(turns(2));
+    await one.addItems(turn(1));
+    expect(await one.getUsage()).toBeUndefined();
   });
 
   it('without a prefix is known to others once it was written [SESS-213]', async () => {
@@ -305,6 +364,46 @@ describe('rows of writers that know no branches', () => {
     );
     expect(await main.getItems()).toEqual(turns(3));
   });
+
+  it('of a file of an older class, which had two of those tables only: reads do without, a change makes the others [SESS-202]', async () => {
+    const path = freshPath();
+    const first = await filled(path, 2);
+    await first.branch('b', { fromTurn: 2 }).getItems();
+    await first.close();
+    const tables = () =>
+      sql(path, `SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name`).map(({ name }) => name);
+    const whole = tables();
+    for (const table of ['branch_reservations', 'session_clear_generations']) sql(path, `DROP TABLE ${table}`);
+    const before = tables();
+    await using main = open(path);
+    await using branch = main.branch('b');
+    expect(await main.getItems()).toEqual(turns(2));
+    expect(await branch.getItems()).toEqual(turn(1));
+    expect(await branch.getUsage()).toBeUndefined();
+    expect(tables()).toEqual(before);
+    expect(await main.popItem()).toEqual(turn(2)[1]);
+    expect(tables()).toEqual(whole);
+    await expect(main.branch('b', { fromTurn: 1 }).getItems()).rejects.toThrow(/used before/);
+    await open(path).clearSession();
+    expect(await branch.getItems()).toEqual([]);
+    expect(branch.branchId).toBe('main');
+  });
+
+  it('that come while an object is used stay: it deletes what it knows, and others show them, in order [SESS-212]', async () => {
+    const path = freshPath();
+    await using main = await filled(path, 2);
+    await using branch = main.branch('b', { fromTurn: 2 });
+    await branch.getItems();
+    await main.getItems();
+    await open(path, 'other').addItems(turn(1));
+    const contents = [1, 2].map((n) => `('s', '{"role": "user", "content": "plain ${n}"}')`);
+    sql(path, `INSERT INTO agent_messages (session_id, message_data) VALUES ${contents.join(', ')}`);
+    await main.popItem();
+    await main.replaceHistory([user('new')]);
+    await branch.replaceHistory([]);
+    expect(await open(path).getItems()).toEqual([user('new'), user('plain 1'), user('plain 2')]);
+    expect(await open(path, 'other').getItems()).toEqual(turn(1));
+  });
 });
 
 it('tables of branches of another pair are left alone: SessionSchemaError, else a plain session [SESS#67, SESS-201]', async () => {
@@ -384,6 +483,7 @@ describe('what the tables say of an item [SESS-204]', () => {
     [{ role: 'user', type: 'message', content: 'x' }, 'user', null],
     [{ role: 'assistant', content: [] }, 'assistant', null],
     [{ role: 'system', content: 'x' }, 'other', null],
+    [{ role: 'developer', type: 'message', content: 'x' }, 'message', null],
     [{ type: 'function_call', name: 'f' }, 'function_call', 'f'],
     [{ type: 'function_call', name: 'f', namespace: 'n' }, 'function_call', 'n.f'],
     [{ type: 'function_call', name: 'f', namespace: 'f' }, 'function_call', 'f'],
@@ -391,12 +491,18 @@ describe('what the tables say of an item [SESS-204]', () => {
     [{ type: 'mcp_approval_request', server_label: 'l' }, 'mcp_approval_request', 'l'],
     [{ type: 'mcp_call', server_label: '', name: 'f' }, 'mcp_call', 'f'],
     [{ type: 'mcp_call', name: 'f' }, 'mcp_call', 'f'],
+    [{ type: 'mcp_call', server_label: '' }, 'mcp_call', null],
+    [{ type: 'function_call', name: 'f', server_label: 'l' }, 'function_call', 'f'],
+    [{ type: 'computer_call' }, 'computer_call', 'computer_call'],
+    [{ type: 'file_search_call' }, 'file_search_call', 'file_search_call'],
+    [{ type: 'code_interpreter_call' }, 'code_interpreter_call', 'code_interpreter_call'],
+    [{ type: 'tool_search_call' }, 'tool_search_call', 'tool_search'],
     [{ type: 'shell_call' }, 'shell_call', 'shell_call'],
     [{ type: 'apply_patch_call' }, 'apply_patch_call', 'apply_patch_call'],
     [{ type: 'local_shell_call' }, 'local_shell_call', null],
     [{ type: 'image_generation_call' }, 'image_generation_call', null],
     [{ type: 'tool_search_output' }, 'tool_search_output', 'tool_search'],
-    [{ type: 'web_search_call' }, 'web_search_call', 'web_search_call'],
+    [{ type: 'web_search_call', name: 'f' }, 'web_search_call', 'web_search_call'],
     [{ no: 'type' }, 'other', null],
   ])('%o [SESS#92]', async (item, type, name) => {
     const path = freshPath();
@@ -417,6 +523,7 @@ describe('usage', () => {
       outputTokens: 5,
       totalTokens: input + 5,
       inputTokensDetails: { cachedTokens: 3, cacheWriteTokens: 0 },
+      outputTokensDetails: { reasoningTokens: 4 },
     });
 
   it('is kept for the turn of the branch and summed over it [SESS-209]', async () => {
@@ -433,11 +540,19 @@ describe('usage', () => {
       outputTokens: 10,
       totalTokens: 40,
       inputTokensDetails: { cachedTokens: 6 },
+      outputTokensDetails: { reasoningTokens: 8 },
     });
     await using branch = main.branch('b', { fromTurn: 2 });
     expect(await branch.getUsage()).toBeUndefined();
     await branch.addUsage(usage(1));
     expect((await branch.getUsage())?.inputTokens).toBe(1);
+    expect(sql(path, 'SELECT DISTINCT output_tokens_details AS d FROM turn_usage')).toEqual([
+      { d: '{"reasoning_tokens": 4}' },
+    ]);
+    // Of writers that kept totals alone, or no JSON.
+    sql(path, `UPDATE turn_usage SET input_tokens_details = NULL, output_tokens_details = 'x' WHERE branch_id = 'b'`);
+    expect(await branch.getUsage()).toMatchObject({ totalTokens: 6, outputTokensDetails: { reasoningTokens: 0 } });
+    await branch.addUsage(usage(1));
     expect(
       sql(path, 'SELECT branch_id AS b, user_turn_number AS u, input_tokens_details AS d FROM turn_usage ORDER BY id'),
     ).toEqual([

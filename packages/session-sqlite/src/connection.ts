@@ -97,11 +97,19 @@ export class Connection {
     const { schema_version: version } = tables.schema.get() as { schema_version: unknown };
     if (tables.branches === undefined || tables.branchesOf !== version) {
       const owner = branchOwner(tables.database, names);
-      if (owner === 'ours' && !hasAllBranchTables(tables.database)) createBranchTables(tables.database, names);
-      tables.branches = owner === 'ours' ? new BranchStatements(tables.database, names) : owner;
+      tables.branches =
+        owner === 'ours' ? new BranchStatements(tables.database, names, hasAllBranchTables(tables.database)) : owner;
       tables.branchesOf = version;
     }
     return tables.branches;
+  }
+
+  /** The same for a change, inside its transaction: what older versions of Python's class did not have yet is made. */
+  branchesToChange(names: TableNames): Branches {
+    const branches = this.branches(names);
+    if (!(branches instanceof BranchStatements) || branches.isWhole) return branches;
+    createBranchTables(this.database(names), names);
+    return this.branches(names);
   }
 
   #tables(names: TableNames): Tables {

@@ -10,7 +10,7 @@ import { BranchState, clearSession, makeBranch, unknownBranch } from './branch.t
 import { BranchStatements } from './branch-statements.ts';
 import { retryBusy } from './busy.ts';
 import { acquire } from './connection.ts';
-import type { Connection } from './connection.ts';
+import type { Branches, Connection } from './connection.ts';
 import type { Database } from './driver.ts';
 import { PlainRows } from './rows.ts';
 import type { HistoryRows } from './rows.ts';
@@ -210,7 +210,7 @@ export class SQLiteHistory implements HistoryBackend {
     return this.#retried((statements) =>
       this.#connection.transaction(() =>
         work(
-          this.#rows(statements, (adopt) => adopt()),
+          this.#rows(statements, this.#connection.branchesToChange(this.#config.names), (adopt) => adopt()),
           statements,
         ),
       ),
@@ -220,7 +220,9 @@ export class SQLiteHistory implements HistoryBackend {
   #query<R>(work: (rows: HistoryRows, statements: Statements) => R): R | Promise<R> {
     return this.#retried((statements) =>
       work(
-        this.#rows(statements, (adopt) => this.#connection.transaction(adopt)),
+        this.#rows(statements, this.#connection.branches(this.#config.names), (adopt) =>
+          this.#connection.transaction(adopt),
+        ),
         statements,
       ),
     );
@@ -232,7 +234,7 @@ export class SQLiteHistory implements HistoryBackend {
     await this.#retried(() =>
       this.#connection.transaction(() => {
         if (this.#connection.branches(names) === 'none') createBranchTables(this.#connection.database(names), names);
-        const branches = this.#connection.branches(names);
+        const branches = this.#connection.branchesToChange(names);
         if (!(branches instanceof BranchStatements)) throw foreignBranches(branches === 'none' ? '' : branches.problem);
         if (!this.#branch.adopted) branches.adopt(this.#sessionId);
         work(branches);
@@ -249,8 +251,7 @@ export class SQLiteHistory implements HistoryBackend {
   }
 
   /** As the tables of this moment have them: another process may just have made those of branches. */
-  #rows(statements: Statements, inTransaction: (work: () => void) => void): HistoryRows {
-    const branches = this.#connection.branches(this.#config.names);
+  #rows(statements: Statements, branches: Branches, inTransaction: (work: () => void) => void): HistoryRows {
     if (!(branches instanceof BranchStatements)) {
       if (this.#branch.id !== 'main') throw branches === 'none' ? unknownBranch() : foreignBranches(branches.problem);
       return new PlainRows(statements, this.#sessionId);
