@@ -243,7 +243,7 @@ describe('orphans and duplicates', () => {
     expect((await prepare([search(1), search(2), found(2)])).input).toEqual([search(2), found(2), user('new')]);
     // Those with ids answer each other alone.
     const byId = [search(2), found(2)].map((one) => item({ ...one, call_id: 't' }));
-    expect((await prepare([search(1), ...byId])).input).toEqual([...byId, user('new')]);
+    expect((await prepare([byId[0]!, search(1), byId[1]!])).input).toEqual([...byId, user('new')]);
   });
 
   it('merges repeated items, the newest content at the first place of calls and the last of outputs [SESS-075]', async () => {
