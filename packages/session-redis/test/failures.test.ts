@@ -6,7 +6,7 @@ import { inspect } from 'node:util';
 import { startServer } from '@agents/testkit';
 import type { RunningServer } from '@agents/testkit';
 import { Cluster, Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 
 import { RedisSession, RedisSessionStore } from '../src/index.ts';
 import { TestCluster } from './cluster.ts';
@@ -134,17 +134,17 @@ describe.each(['lua', 'multi'] as const)('changes by %s', (scripting) => {
     expect(await seen.getItems()).toEqual([]);
   });
 
-  it('are refused to a user without the right to one of their commands, as a whole [SESS-006, 151]', async () => {
+  it('are refused to a user without the right to one of their commands, as a whole [SESS-006, 151, 221]', async () => {
     const server = await start();
     const client = connect(server);
     const seen = new RedisSession<object>('s', { client });
     await seen.addItems(users('1', '2', '3'));
-    const login = async (...rights: readonly string[]): Promise<Session> => {
+    const login = async (rights: readonly string[], options: { ttlMs?: number }): Promise<Session> => {
       await client.call('ACL', 'SETUSER', 'guest', 'reset', 'on', `>${PASSWORD}`, '~*', ...rights);
       return new RedisSession<object>('s', {
         url: `redis://guest:${PASSWORD}@127.0.0.1:${server.port}`,
         scripting,
-        ttlMs: 60_000,
+        ...options,
       });
     };
     const needed = ['rpush', 'ltrim', 'hset', 'hsetnx', 'pexpireat'];
@@ -152,7 +152,7 @@ describe.each(['lua', 'multi'] as const)('changes by %s', (scripting) => {
       ['+@read', '+@connection', '+multi', '+exec', '+info'],
       ...needed.map((name) => ['+@all', `-${name}`]),
     ]) {
-      const session = await login(...rights);
+      const session = await login(rights, { ttlMs: 60_000 });
       const before = await seen.readHistory();
       let refused = 0;
       for (const change of Object.values(changes)) {
@@ -175,6 +175,16 @@ describe.each(['lua', 'multi'] as const)('changes by %s', (scripting) => {
       expect(await session.getItems()).toEqual(before.items);
       await session.close();
     }
+    // What is made anew ends when the other did.
+    const [key, messages] = ['agents:session:s', 'agents:session:s:messages'];
+    await client.pexpire(messages, 600_000);
+    await client.del(key);
+    const before = await client.lrange(messages, 0, -1);
+    const session = await login(['+@all', '-pexpire'], {});
+    for (const change of [() => session.popItem(), () => session.replaceHistory(users('new'))])
+      await expect(change()).rejects.toThrow(/NOPERM|ACL failure/);
+    expect([await client.lrange(messages, 0, -1), await client.exists(key)]).toEqual([before, 0]);
+    await session.close();
   });
 
   it('are not even tried with a wrong password, which no log shows [SESS-151]', async () => {
@@ -208,6 +218,25 @@ describe.each(['lua', 'multi'] as const)('changes by %s', (scripting) => {
       )
       .toBe(1);
   });
+});
+
+it('reads of a server without memory are of one moment [SESS-224]', async () => {
+  const server = await start();
+  const client = connect(server);
+  const session = new RedisSession<object>('s', { client });
+  await session.addItems(users('1', '2', '3'));
+  const before = await session.readHistory();
+  await client.config('SET', 'maxmemory', '1mb');
+  const pipeline = client.pipeline.bind(client);
+  const read = vi.spyOn(client, 'pipeline').mockImplementationOnce(() => {
+    const commands = pipeline();
+    const exec = commands.exec.bind(commands);
+    // As if somebody had popped after the first look at the length.
+    commands.exec = async () => (await exec())!.map((answer, at) => (at === 1 ? [null, 4] : answer));
+    return commands;
+  });
+  expect(await session.readHistory()).toEqual(before);
+  expect(read).toHaveBeenCalledTimes(2);
 });
 
 describe('on a cluster', () => {

@@ -5,7 +5,7 @@ import { SessionSchemaError, SessionVersionConflictError } from '@agents/core/se
 import { Cluster, Redis } from 'ioredis';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 
-import { RedisSession } from '../src/index.ts';
+import { RedisSession, RedisSessionStore } from '../src/index.ts';
 import type { RedisSessionOptions } from '../src/index.ts';
 import { freshPrefix, redisUrl } from './redis.ts';
 
@@ -147,8 +147,11 @@ describe.each(ways)('what is stored, by %s', (_name, options) => {
     await redis.rpush(messages, '{"n":1}', '{"n":2}');
     await redis.pexpire(messages, 60_000);
     expect(await session.popItem()).toEqual({ n: 2 });
-    expect(await redis.hget(key, 'session_id')).toBe('s');
+    const { session_id, created_at, updated_at } = await redis.hgetall(key);
+    expect([session_id, updated_at]).toEqual(['s', created_at]);
+    expect(created_at).toMatch(/^\d{10}$/);
     expect(await redis.pttl(key)).toBeGreaterThan(0);
+    expect(await redis.pttl(key)).toBeLessThanOrEqual(60_000);
   });
 
   it('goes as a whole by a clear, which is harmless where nothing is, with a prefix of the client too [SESS-011, 224, 229, IL-054]', async () => {
@@ -334,6 +337,17 @@ describe.each(ways)('operations, by %s', (_name, options) => {
     expect(await session.getItems()).toEqual(users('1'));
   });
 
+  it('that clear look again when somebody appended after their look, and remove that too [SESS-011, 224]', async () => {
+    const { session, messages, prefix } = make(options);
+    await session.addItems(users('1'));
+    await beforeNext(
+      options.scripting === 'multi' ? 'watch' : 'evalsha',
+      () => redis.rpush(messages, '{"n":1}'),
+      () => session.clearSession(),
+    );
+    expect(await keysOf(prefix)).toEqual([]);
+  });
+
   it('of two clients at once are none lost and none split, and each item is popped once [SESS-006, 010, 222]', async () => {
     const clients = [1, 2].map(() => new Redis(redisUrl()));
     const { prefix, open } = make(options);
@@ -353,7 +367,7 @@ describe.each(ways)('operations, by %s', (_name, options) => {
 });
 
 describe.each(ways)('versions, by %s', (_name, options) => {
-  it('are the count of changes, the length and the digest of the newest element [SESS-232]', async () => {
+  it('are the count of changes, the length and the digest of the newest element [SESS-221, 232]', async () => {
     const { session, key } = make(options);
     expect((await session.readHistory()).version).toBe('0:0:');
     const written = await session.replaceHistory(users('1', '2'));
@@ -363,6 +377,12 @@ describe.each(ways)('versions, by %s', (_name, options) => {
     expect(written).toMatch(new RegExp(`^${count}:2:[0-9a-f]{40}$`));
     await session.popItem();
     expect((await session.readHistory()).version).toMatch(new RegExp(`^${Number(count) + 1}:1:`));
+    await session.addItems(users('3'));
+    const { version } = await session.readHistory(0);
+    expect(version).toMatch(new RegExp(`^${Number(count) + 2}:2:`));
+    // An operation that changes nothing.
+    await session.applyHistoryTransaction({ operationId: 'op', transaction: { type: 'append_items', items: [] } });
+    expect((await session.readHistory(0)).version).toBe(version);
   });
 
   it('change by what other programs do to the end, and never come back after a clear [SESS-037, 232]', async () => {
@@ -525,8 +545,9 @@ describe('options', () => {
     },
   );
 
-  it('takes the longest time that there is [SESS-223]', async () => {
+  it('takes the shortest time that there is, the longest, and none [SESS-223]', async () => {
     for (const [, options] of ways) {
+      for (const ttlMs of [1, null]) expect(() => make({ ...options, ttlMs })).not.toThrow();
       const { session, key } = make({ ...options, ttlMs: Number.MAX_SAFE_INTEGER });
       await session.addItems(users('1'));
       expect(await redis.pttl(key)).toBeGreaterThan(9e15);
@@ -553,8 +574,11 @@ describe('options', () => {
   });
 
   it('refuses to read from replicas, and MULTI on a cluster [SESS-227]', () => {
-    const cluster = new Cluster([], { lazyConnect: true, scaleReads: 'slave' });
-    expect(() => new RedisSession('s', { client: cluster })).toThrow(/reads from replicas/);
+    for (const scaleReads of ['slave', 'all', (nodes: Redis[]) => nodes] as const) {
+      const client = new Cluster([], { lazyConnect: true, scaleReads });
+      expect(() => new RedisSession('s', { client })).toThrow(/reads from replicas/);
+      expect(() => new RedisSessionStore({ client })).toThrow(/reads from replicas/);
+    }
     const plain = new Cluster([], { lazyConnect: true });
     expect(() => new RedisSession('s', { client: plain, scripting: 'multi' })).toThrow(/does not work on a cluster/);
   });
