@@ -216,7 +216,7 @@ describe('errors of the driver', () => {
     await client.close();
   });
 
-  it.each([
+  it.each<[string, object, boolean]>([
     ['refused by the server', { code: 13 }, false],
     ['written, and not on enough members', { name: 'MongoWriteConcernError', code: 64 }, true],
     ['written, with a write concern error beside it', { result: { writeConcernError: { code: 64 } } }, true],
@@ -234,8 +234,14 @@ describe('errors of the driver', () => {
       false,
     ],
     ['without a server for its repetition', { name: 'MongoServerSelectionError' }, true],
-  ])('tell whether an append may have been stored: %s [SESS-151, 250]', async (_name, members, isUnknown) => {
-    const client = new MongoClient(mongoUrl());
+    ...[6, 50, 89, 91, 189, 262].map(
+      (code) => [`interrupted or lost, with code ${code}`, { code }, true] as [string, object, boolean],
+    ),
+    ['refused, where nothing is repeated', { labels: ['RetryableWriteError'], retryWrites: false }, false],
+    ['without a server, where nothing is repeated', { name: 'MongoServerSelectionError', retryWrites: false }, false],
+  ])('tell whether an append may have been stored: %s [SESS-151, 250]', async (_name, given, isUnknown) => {
+    const { retryWrites = true, ...members } = given as { retryWrites?: boolean };
+    const client = new MongoClient(mongoUrl(), { retryWrites });
     const failing = hooked(client, (command) => {
       if (command !== 'insertOne') return;
       const { labels = [], ...rest } = members as { labels?: string[] };

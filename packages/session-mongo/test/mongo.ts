@@ -4,7 +4,7 @@ import { env } from 'node:process';
 
 import { startServer } from '@agents/testkit';
 import type { RunningServer, ServerOptions } from '@agents/testkit';
-import { MongoClient } from 'mongodb';
+import { Double, MongoClient } from 'mongodb';
 import type { Collection, MongoClientOptions } from 'mongodb';
 
 import type { MessageDocument, SessionDocument } from '../src/layout.ts';
@@ -67,6 +67,18 @@ export interface Raw {
 export function raw(client: MongoClient, database: string): Raw {
   const db = client.db(database);
   return { sessions: db.collection('agent_sessions'), messages: db.collection('agent_messages') };
+}
+
+/** The names of members that the Python SDK would take for no numbers. */
+export async function doublesIn({ sessions, messages }: Raw): Promise<string[]> {
+  const typed = { promoteValues: false } as const;
+  const found: object[] = [
+    ...(await sessions.find({}, typed).toArray()),
+    ...(await messages.find({}, typed).toArray()),
+  ];
+  return found.flatMap((document) =>
+    Object.entries(document).flatMap(([name, value]) => (value instanceof Double ? [name] : [])),
+  );
 }
 
 /** Matches the request of a command on a collection, for a proxy. */

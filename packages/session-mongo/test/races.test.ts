@@ -1,9 +1,9 @@
 import { SessionVersionConflictError } from '@agents/core/session';
-import { MongoClient, MongoNetworkError } from 'mongodb';
+import { MongoClient, MongoNetworkError, MongoServerError } from 'mongodb';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { MongoDBSession, MongoDBSessionStore } from '../src/index.ts';
-import { freshName, hooked, mongoUrl, raw } from './mongo.ts';
+import { doublesIn, freshName, hooked, mongoUrl, raw } from './mongo.ts';
 import type { Raw } from './mongo.ts';
 
 let client: MongoClient;
@@ -78,6 +78,32 @@ describe('an append', () => {
     expect(await other().getItems()).toEqual(users(3, 0));
   });
 
+  it('by version comes after those that were called before, too: it is lost against them [SESS-009, 241]', async () => {
+    const { version } = await other().readHistory();
+    let wait = 50;
+    const slow = hooked(client, async (command, collection) => {
+      if (command !== 'insertOne' || collection !== 'agent_messages') return;
+      const ms = wait;
+      wait = 0;
+      await new Promise((resolve) => setTimeout(resolve, ms));
+    });
+    const [first, second] = [0, 1].map(() => new MongoDBSession<object>('s', { client: slow, database }));
+    const added = first!.addItems(users(1));
+    await expect(second!.appendIfVersion(version, users(1, 2))).rejects.toThrow(SessionVersionConflictError);
+    await added;
+    expect(await contents(other())).toEqual(['1']);
+  });
+
+  it('that is the first, to a session which somebody makes in the same moment, is made all the same [SESS-241]', async () => {
+    const session = interrupted('findOneAndUpdate', 'agent_sessions', async () => {
+      await other().addItems(users(1));
+      // What servers answer to the second of two that would make it.
+      throw new MongoServerError({ code: 11_000, message: 'E11000 duplicate key error' });
+    });
+    await session.addItems(users(1, 2));
+    expect(await contents(other())).toEqual(['1', '2']);
+  });
+
   it('to one session does not wait for one to another [SESS-241]', async () => {
     let go: () => void = () => {};
     const held = new Promise<void>((resolve) => (go = resolve));
@@ -95,8 +121,9 @@ describe('an append', () => {
     expect(await first!.getItems()).toEqual(users(1));
   });
 
-  it('that came while the history was replaced is put behind the new one, not lost [SESS-006, 247]', async () => {
-    await other().addItems(users(2));
+  it('that came while the history was replaced is put behind the new one, not lost [SESS-006, 242, 247]', async () => {
+    // Now generations are numbers of more than 32 bits.
+    for (let time = 0; time < 3; time++) await other().replaceHistory(users(2));
     let late: Promise<void> | undefined;
     let insert: () => void = () => {};
     const held = new Promise<void>((resolve) => (insert = resolve));
@@ -115,6 +142,7 @@ describe('an append', () => {
     await replacing.replaceHistory(users(1, 5));
     expect(await contents(other())).toEqual(['5', '8', '9']);
     expect(await documents.messages.countDocuments()).toBe(2);
+    expect(await doublesIn(documents)).toEqual([]);
   });
 
   it('by version loses against who reserved first and comes meanwhile [SESS-037, 248]', async () => {

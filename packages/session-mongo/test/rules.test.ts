@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { readOptions } from '../src/arguments.ts';
 import { MongoDBHistory } from '../src/history.ts';
 import { MongoDBSession, MongoDBSessionStore } from '../src/index.ts';
-import { collectionsOf, operationKey } from '../src/layout.ts';
+import { collectionsOf, countOf, operationKey } from '../src/layout.ts';
 import { freshName, hooked, mongoUrl, raw } from './mongo.ts';
 import type { Raw } from './mongo.ts';
 
@@ -234,6 +234,20 @@ describe('documents', () => {
     expect(await open().getItems()).toEqual(users(3));
   });
 
+  it('are asked for by the generation that was seen last, so that one look is enough [SESS-243]', async () => {
+    const session = open();
+    const looks = async (): Promise<number> => (await commandsOf(() => session.getItems())).length;
+    await session.addItems(users(1));
+    expect(await looks()).toBe(2);
+    await open().replaceHistory(users(3));
+    expect([await looks(), await looks()]).toEqual([4, 2]);
+    await open().replaceHistory(users(3));
+    expect(await session.popItem()).toEqual(user('3'));
+    expect(await looks()).toBe(2);
+    await session.clearSession();
+    expect(await looks()).toBe(2);
+  });
+
   it('are fetched no further than a read wants them [SESS-003]', async () => {
     await open().addItems(users(1));
     const batches = Array.from({ length: 200 }, (_, index) => ({
@@ -342,6 +356,16 @@ describe('large batches', () => {
     // Together they are too much for one document: a history that is written anew is split.
     await session.replaceHistory([...items, user('z'.repeat(10_000_000))]);
     expect(await session.getItems()).toHaveLength(3);
+  });
+
+  it('that are written anew have 256 KB at most, or one item [SESS-247]', async () => {
+    const ofSize = (size: number) => user('x'.repeat(size - text('').length));
+    const half = ofSize(128 * 1024);
+    const items = [half, half, half, user('small'), ofSize(300_000), user('small')];
+    await open().replaceHistory(items);
+    const stored = await documents.messages.find().sort({ seq: 1 }).toArray();
+    expect(stored.map(({ message_data }) => (message_data as string[]).length)).toEqual([2, 2, 1, 1]);
+    expect(await open().getItems()).toEqual(items);
   });
 
   it('do not make the newest items of a long history slow to find: few documents are fetched [SESS#48, SESS-003]', async () => {
@@ -526,11 +550,17 @@ describe('operations', () => {
     ]);
   });
 
-  it('of popped batches are remembered for a day, and the last 64 for longer [SESS-034]', async () => {
+  it('of popped batches are remembered for a day, and the last 64 for longer [SESS-034, 245]', async () => {
     const session = open();
     for (let number = 0; number < 70; number++) await session.applyHistoryTransaction(append(`op${number}`, users(1)));
-    const old = [0, 1, 2, 67, 68, 69].map((number) => operationKey('s', `op${number}`));
-    await documents.messages.updateMany({ _id: { $in: old } }, { $set: { 'operation.at': new Date(0) } });
+    for (const [numbers, hours] of [
+      [[0, 1, 2, 67, 68, 69], 25],
+      [[3, 4, 5], 23],
+    ] as const) {
+      const ids = numbers.map((number) => operationKey('s', `op${number}`));
+      const at = new Date(Date.now() - hours * 3_600_000);
+      await documents.messages.updateMany({ _id: { $in: ids } }, { $set: { 'operation.at': at } });
+    }
     for (let number = 0; number < 70; number++) await session.popItem();
     const remembered = await documents.messages.find({ generation: -1 }).toArray();
     expect(remembered.map(({ seq }) => Number(seq)).sort((a, b) => a - b)).toEqual(
@@ -906,6 +936,11 @@ describe('what is wrong', () => {
     expect(await documents.sessions.countDocuments()).toBe(0);
     await session.addItems(users(1));
     expect(await session.getItems()).toEqual(users(1));
+  });
+
+  it('in place of a number counts as 0, a number of any kind as what it is [SESS-242]', () => {
+    expect([5, 5n, new Int32(5), Long.fromNumber(5)].map(countOf)).toEqual([5, 5, 5, 5]);
+    expect([1.5, new Double(5), '5', null, undefined].map(countOf)).toEqual([0, 0, 0, 0, 0]);
   });
 
   it('with a number that is no integer is read as the Python SDK reads it [SESS-242]', async () => {

@@ -4,7 +4,7 @@ import { MongoClient, MongoNetworkError } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { MongoDBSession, MongoDBSessionStore } from '../src/index.ts';
-import { freshName, hooked, mongoUrl, raw } from './mongo.ts';
+import { doublesIn, freshName, hooked, mongoUrl, raw } from './mongo.ts';
 
 let client: MongoClient;
 beforeAll(() => {
@@ -193,6 +193,25 @@ describe('an import', () => {
     expect(await session.getItems(1)).toEqual([user('last')]);
     const { messages } = raw(client, database);
     expect(await messages.distinct('generation')).toHaveLength(1);
+  });
+
+  it('is in documents of 100 items at most, with numbers that the Python SDK can read [SESS-242, 253]', async () => {
+    const database = freshName();
+    const { sessions, messages } = raw(client, database);
+    await using store = new MongoDBSessionStore({ client, database, ttlMs: 60_000, createIndexes: false });
+    const session = store.session('s') as MongoDBSession<object>;
+    // The server is to remove nothing.
+    await sessions.createIndex({ session_id: 1 }, { unique: true });
+    // Generations of more than 32 bits, before and behind what is imported.
+    for (let time = 0; time < 3; time++) await session.replaceHistory([user('a')]);
+    expect(await store.import('s', exportOf(250), { ifExists: 'append' })).toBe(250);
+    const stored = await messages.find().sort({ seq: 1 }).toArray();
+    expect(stored.map(({ message_data }) => (message_data as unknown[]).length)).toEqual([1, 100, 100, 50]);
+    expect(await doublesIn({ sessions, messages })).toEqual([]);
+    await sessions.updateOne({}, { $set: { expires_at: new Date(0) } });
+    await session.addItems([user('b')]);
+    expect(await session.getItems()).toEqual([user('b')]);
+    expect(await doublesIn({ sessions, messages })).toEqual([]);
   });
 
   it('whose publication gave no answer has an unknown outcome, and is not taken away again [SESS-151, 376]', async () => {

@@ -16,8 +16,10 @@ async function adviceOf(server: Redis): Promise<string[]> {
   const settings = new Map<string, string>();
   try {
     for (const name of ['maxmemory', 'maxmemory-policy', 'appendonly', 'appendfsync', 'save']) {
-      const [, value = ''] = (await server.call('CONFIG', 'GET', name)) as string[];
-      settings.set(name, value);
+      const answer = await server.call('CONFIG', 'GET', name);
+      // A client that gives the shapes of RESP3 has an object.
+      const [value = ''] = Array.isArray(answer) ? answer.slice(1) : Object.values(answer as object);
+      settings.set(name, String(value));
     }
   } catch {
     return [

@@ -129,7 +129,9 @@ export class StoreIndex {
   }
 }
 
-function entriesOf(flat: readonly string[]): Entry[] {
+/** Ids and scores in turn; a client that gives the shapes of RESP3 has them as pairs, with numbers. */
+function entriesOf(answer: readonly unknown[]): Entry[] {
+  const flat = answer.flat().map(String);
   const entries: Entry[] = [];
   for (let at = 0; at < flat.length; at += 2) entries.push({ id: flat[at] ?? '', score: flat[at + 1] ?? '' });
   return entries;

@@ -1,7 +1,7 @@
 import { CuttingProxy } from '@agents/testkit';
 import type { Cut } from '@agents/testkit';
 import { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { RedisSession, RedisSessionStore } from '../src/index.ts';
 import { isWrite } from './contract.ts';
@@ -146,6 +146,32 @@ describe('a change that was made and is sent again', () => {
     await redis.del(key, `${key}:messages`);
   });
 
+  it('an append is unknown when the server refuses it the second time, for whatever reason [SESS-151, 226]', async () => {
+    const name = `again-${process.pid}`;
+    await redis.call('ACL', 'SETUSER', name, 'reset', 'on', 'nopass', '~*', '+@all');
+    client.disconnect();
+    client = new Redis(proxy.port, { retryStrategy: () => 1, username: name, password: 'any' });
+    client.on('error', () => {});
+    session = new RedisSession<object>('s', { client, keyPrefix });
+    await session.getItems();
+    const act = () => redis.call('ACL', 'SETUSER', name, '-hset');
+    expect(await meanwhile('reply', () => session.addItems(users('4')), act)).toBe('session_outcome_unknown');
+    expect(await other.getItems()).toEqual(users('1', '2', '3', '4'));
+    await expect(session.addItems(users('5'))).rejects.toThrow(/^NOPERM/);
+    client.disconnect();
+    await redis.call('ACL', 'DELUSER', name);
+  });
+
+  it('an append is unknown when the server forgot the script, and its text could not be sent [SESS-226]', async () => {
+    const sendCommand: Redis['sendCommand'] = client.sendCommand.bind(client);
+    vi.spyOn(client, 'sendCommand').mockImplementation((command, stream) =>
+      command.name === 'eval' ? Promise.reject(new Error('Connection is closed.')) : sendCommand(command, stream),
+    );
+    const act = () => redis.script('FLUSH');
+    expect(await meanwhile('reply', () => session.addItems(users('4')), act)).toBe('session_outcome_unknown');
+    expect(await other.getItems()).toEqual(users('1', '2', '3', '4'));
+  });
+
   it('an append is made once when the server forgot the script in between [SESS-221, 226]', async () => {
     expect(
       await meanwhile(
@@ -171,5 +197,13 @@ describe('a change that was made and is sent again', () => {
     await redis.hset(`${keyPrefix}:s`, 'updated_at', '1700000000');
     const prune = () => store.prune({ olderThan: new Date(1_700_000_001_000) });
     expect(await meanwhile('reply', prune, async () => {})).toEqual({ sessions: 1, items: 2 });
+  });
+
+  it('a deletion of what is idle is unknown when the session is used again [SESS-226, 374]', async () => {
+    const store = new RedisSessionStore({ client, keyPrefix });
+    await redis.hset(`${keyPrefix}:s`, 'updated_at', '1700000000');
+    const prune = () => store.prune({ olderThan: new Date(1_700_000_001_000) });
+    expect(await meanwhile('reply', prune, () => other.addItems(users('4')))).toBe('session_outcome_unknown');
+    expect(await other.getItems()).toEqual(users('4'));
   });
 });

@@ -214,6 +214,49 @@ describe('a store', () => {
     expect(() => new RedisSessionStore({ client: redis, index: 1 } as never)).toThrow(/'index'/);
   });
 
+  it.each([{}, { index: true }])('lists ids without the prefix of the client: %o [SESS-229]', async (options) => {
+    const keyPrefix = freshPrefix();
+    const [client, other] = ['cl[i]ent:*', 'cl[i]ent:*2'].map((prefix) => new Redis(redisUrl(), { keyPrefix: prefix }));
+    const store = new RedisSessionStore({ client: client!, keyPrefix, ...options });
+    await store.session('by the store').addItems([user('x')]);
+    await new RedisSession('alone', { client: client!, keyPrefix }).addItems([user('x')]);
+    await new RedisSession('elsewhere', { client: other!, keyPrefix }).addItems([user('x')]);
+    expect((await store.list()).sessions.map(({ sessionId }) => sessionId).toSorted()).toEqual([
+      'alone',
+      'by the store',
+    ]);
+    expect(await redis.exists(`cl[i]ent:*${keyPrefix}:alone`)).toBe(1);
+    await Promise.all([client!.quit(), other!.quit()]);
+  });
+
+  it.each([
+    ['numbers as texts', { stringNumbers: true }],
+    ['commands gathered', { enableAutoPipelining: true }],
+    ['RESP3 with its own shapes', { protocol: 3, replyMapping: 'resp3' }],
+  ] as const)('is the same by a client with %s [SESS-230]', async (_name, clientOptions) => {
+    const client = new Redis(redisUrl(), clientOptions);
+    for (const scripting of ['lua', 'multi'] as const) {
+      const keyPrefix = freshPrefix();
+      const store = new RedisSessionStore({ client, keyPrefix, scripting, ttlMs: 60_000, index: true });
+      for (const id of ['a', 'b', 'c']) await store.session(id).addItems([user('1'), user('2')]);
+      await store.setMetadata('a', { title: 'x' });
+      const known = { itemCount: 2, metadata: { title: 'x' }, expiresAt: expect.any(Date) as Date };
+      expect(await store.get('a')).toMatchObject(known);
+      for (const order of ['id', 'updated', 'created'] as const) {
+        const first = await store.list({ order, limit: 2 });
+        const second = await store.list({ order, limit: 2, cursor: first.cursor! });
+        const ids = [...first.sessions, ...second.sessions].map(({ sessionId }) => sessionId);
+        expect(ids.toSorted(), order).toEqual(['a', 'b', 'c']);
+      }
+      await new RedisSession('d', { client, keyPrefix }).addItems([user('1')]);
+      expect((await store.list()).sessions.at(-1)?.sessionId).toBe('d');
+      await store.fork('a', 'copy');
+      expect(await store.prune({ maxItems: 1 })).toEqual({ sessions: 0, items: 4 });
+      expect((await store.check()).join('\n')).not.toMatch(/cannot be read|undefined|object/);
+    }
+    await client.quit();
+  });
+
   it('tells what of the settings an operator should change [SESS-231]', async () => {
     const lax = await startServer('redis', { args: ['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'] });
     const careful = await startServer('redis', { durable: true });
