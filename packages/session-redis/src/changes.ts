@@ -31,8 +31,8 @@ export interface PopRequest {
 }
 
 export interface ClearRequest {
-  /** The version that the history must have. */
-  readonly version: string;
+  /** The version that the history must have. `undefined`: any will do, for `idleSince` tells. */
+  readonly version: string | undefined;
   /** Milliseconds since 1970: only what was not updated since then. */
   readonly idleSince: number | undefined;
 }
@@ -84,7 +84,7 @@ export const scriptedChanges: Changes = {
     );
   },
   async clear(client, keys, { version, idleSince }) {
-    return conclusive(await clearScript.run(client, listOf(keys), [version, String(idleSince ?? '')]));
+    return conclusive(await clearScript.run(client, listOf(keys), [version ?? '', String(idleSince ?? '')]));
   },
   async setMetadata(client, keys, { sessionId, before, after, ttlMs }) {
     const args = [before, after, sessionId, String(ttlMs ?? '')];

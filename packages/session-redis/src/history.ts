@@ -13,7 +13,7 @@ import type { Connection } from './connection.ts';
 import type { SessionKeys } from './keys.ts';
 import { findOperation, newOperationId, shortDigest } from './operations.ts';
 import type { KnownOperation } from './operations.ts';
-import { readTail } from './read.ts';
+import { readSize, readTail } from './read.ts';
 import type { Tail } from './read.ts';
 
 export interface RedisHistorySetup {
@@ -78,7 +78,8 @@ export class RedisHistory implements HistoryBackend {
   }
 
   /**
-   * Looks first, then removes what it saw: sent twice, or late, it does not remove what others wrote since.
+   * Looks first, then removes what it saw: sent twice, or late, it does not remove what others wrote since. What nobody has
+   * updated is known by its time, whatever its version.
    *
    * @param idleSince milliseconds since 1970: only what was not updated since then
    * @returns how many items are gone; `undefined`: the session was not there, or was updated since
@@ -86,7 +87,8 @@ export class RedisHistory implements HistoryBackend {
   async remove(idleSince?: number): Promise<number | undefined> {
     const { connection, changes, keys } = this.#setup;
     for (;;) {
-      const { version, length, exists } = await this.#tail(0);
+      const seen = idleSince === undefined ? await this.#tail(0) : await connection.use((c) => readSize(c, keys));
+      const { version, length, exists } = seen;
       const outcome = await connection.use((client) => changes.clear(client, keys, { version, idleSince }));
       if (outcome.what === 'type') throw wrongType(outcome, this.#sessionId);
       if (outcome.what === 'removed') return outcome.items;

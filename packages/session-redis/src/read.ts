@@ -69,6 +69,17 @@ export async function readTail(
   };
 }
 
+/** How long a history is, and whether there is a session, for what needs no version: its newest record stays where it is. */
+export async function readSize(
+  client: Redis | Cluster,
+  keys: SessionKeys,
+): Promise<Pick<Tail, 'length' | 'exists'> & { readonly version: undefined }> {
+  const commands = (): ChainableCommander => client.pipeline().hexists(keys.session, 'session_id').llen(keys.messages);
+  const [known, size] = answersOf(await sentAgain(() => commands().exec()));
+  const length = Number(size);
+  return { version: undefined, length, exists: Number(known) === 1 || length > 0 };
+}
+
 const ATTEMPTS = 3;
 
 /**

@@ -213,7 +213,7 @@ end
 return {'done'}
 `);
 
-/** ARGV: 1 version that it must have, 2 milliseconds since 1970 before which it must have been updated, or empty. */
+/** ARGV: 1 version that it must have, or empty, 2 milliseconds since 1970 before which it must have been updated, or empty. */
 export const clearScript: Script = new Script(`${PRELUDE}
 local wrong = wrong_type()
 if wrong then return wrong end
@@ -226,8 +226,10 @@ if ARGV[2] ~= '' then
   local updated = tonumber(redis.call('HGET', session, 'updated_at') or '')
   if not updated or updated * 1000 >= tonumber(ARGV[2]) then return {'kept'} end
 end
-local actual = version_of(count_now())
-if actual ~= ARGV[1] then return {'changed', actual} end
+if ARGV[1] ~= '' then
+  local actual = version_of(count_now())
+  if actual ~= ARGV[1] then return {'changed', actual} end
+end
 local items = string.format('%.0f', redis.call('LLEN', messages))
 redis.call('DEL', session, messages, counter)
 return {'removed', items}

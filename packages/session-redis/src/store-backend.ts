@@ -10,7 +10,7 @@ import type {
 } from '@agents/core/session';
 
 import { adviceFor } from './advice.ts';
-import { connect, shared } from './connection.ts';
+import { AnswerLost, connect, shared } from './connection.ts';
 import type { Connection } from './connection.ts';
 import { RedisHistory, wrongType } from './history.ts';
 import { StoreIndex } from './index-key.ts';
@@ -79,9 +79,10 @@ export class RedisStore implements SessionStoreBackend<RedisSession> {
   }
 
   async remove(sessionIds: readonly string[], idleSince?: Date): Promise<{ sessions: number; items: number }> {
+    // What they send goes out together, on a cluster to the nodes that have them.
+    const removed = await settled(sessionIds.map(async (id) => await this.history(id).remove(idleSince?.getTime())));
     const gone = { sessions: 0, items: 0 };
-    for (const sessionId of sessionIds) {
-      const items = await this.history(sessionId).remove(idleSince?.getTime());
+    for (const items of removed) {
       if (items === undefined) continue;
       gone.sessions++;
       gone.items += items;
@@ -114,4 +115,12 @@ export class RedisStore implements SessionStoreBackend<RedisSession> {
   async check(): Promise<string[]> {
     return await this.#connection.use(adviceFor);
   }
+}
+
+/** The results, when all have ended. @throws AnswerLost when any of them was lost; else the first error */
+async function settled<R>(work: readonly Promise<R>[]): Promise<R[]> {
+  const failed: unknown[] = [];
+  const results = await Promise.all(work.map((one) => one.catch((error: unknown) => void failed.push(error))));
+  if (failed.length > 0) throw failed.find((error) => error instanceof AnswerLost) ?? failed[0];
+  return results as R[];
 }

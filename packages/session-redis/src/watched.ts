@@ -173,7 +173,7 @@ function clear(
   const isIdle = found.updated !== null && Number(found.updated) * 1000 < (idleSince ?? 0);
   if (idleSince !== undefined && !isIdle) return { what: 'kept' };
   const actual = versionNow(found);
-  if (actual !== version) return { what: 'changed', version: actual };
+  if (version !== undefined && version !== actual) return { what: 'changed', version: actual };
   transaction.del(keys.session, keys.messages, keys.counter);
   return { what: 'removed', items: found.length };
 }
