@@ -103,6 +103,14 @@ export class Database {
     });
   }
 
+  /** A body of one statement, which is a transaction by itself. */
+  async alone<R>(body: () => Body<R>): Promise<R> {
+    const steps = body();
+    let step = steps.next([]);
+    while (step.done !== true) step = steps.next(await this.change(step.value));
+    return step.value;
+  }
+
   async transaction<R>(body: () => Body<R>): Promise<R> {
     return await this.#inTurn(async () => await (this.#isSync ? this.#runSync(body) : this.#runAsync(body)));
   }

@@ -79,10 +79,11 @@ export class DrizzleHistory implements HistoryBackend {
     if (operation !== undefined && !found.operations) throw this.#noOperations();
     if (this.dialect instanceof MySqlDialect) this.dialect.check(this.#sessionId, texts);
     const adds = texts.length > 0 || operation !== undefined;
-    const alone =
-      change.type === 'append' && adds && change.ifVersion === undefined && this.dialect.appendAlone !== undefined;
+    const alone = this.dialect.appendsAlone && change.type === 'append' && adds && change.ifVersion === undefined;
     const version = await this.#retry(() =>
-      alone ? this.#appendAlone(change) : this.#database.transaction(() => this.#write(change)),
+      alone
+        ? this.#database.alone(() => this.dialect.append(this.#sessionId, change))
+        : this.#database.transaction(() => this.#write(change)),
     );
     if (operation !== undefined && Math.random() < 1 / FORGET_ONE_IN) await this.#forgetOperations();
     return version;
@@ -112,14 +113,6 @@ export class DrizzleHistory implements HistoryBackend {
 
   outcomeUnknown(error: unknown): boolean {
     return outcomeUnknown(error);
-  }
-
-  async #appendAlone({ texts, operation }: HistoryWrite): Promise<string> {
-    const statement = this.dialect.appendAlone?.(this.#sessionId, { texts, operation });
-    const [row] = statement === undefined ? [] : await this.#database.change({ sql: statement, gives: 'rows' });
-    if (row?.['digest'] === null || row === undefined) return String(row?.['version']);
-    if (row['digest'] !== operation?.digest) throw operationMismatch();
-    return String(row['result']);
   }
 
   *#write(change: HistoryWrite): Body<string> {

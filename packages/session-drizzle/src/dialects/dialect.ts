@@ -21,6 +21,8 @@ export interface Head {
 export interface Dialect {
   /** Rows read at once; `undefined`: all, as the driver lets others run meanwhile. */
   readonly pageSize: number | undefined;
+  /** Its `append` is one statement that takes the lock itself, and answers an operation that is known. */
+  readonly appendsAlone: boolean;
   /** Whether the tables that Python does not make are there: `operations`, `metadata`. */
   found(): SQL;
   /** `id`, `text` and `touched` (of the session, for the version), newest first; `before`: older than that row. */
@@ -33,10 +35,8 @@ export interface Dialect {
   lock(id: string, create: boolean): Body<void>;
   head(id: string): Body<Head>;
   operation(id: string, operationId: string): Body<{ digest: string; result: string } | undefined>;
-  /** In a transaction that holds the lock. Gives the version afterwards. */
+  /** In a transaction that holds the lock, but for dialects that append alone. Gives the version afterwards. */
   append(id: string, append: Append): Body<string>;
-  /** As one statement: gives `version`, or `digest` and `result` of an operation that was known. */
-  appendAlone?(id: string, append: Append): SQL;
   /** By their ids, of which there is one at least, or all. */
   deleteMessages(id: string, which: readonly number[] | 'all'): Body<void>;
   takeNewest(id: string): Body<readonly Row[]>;

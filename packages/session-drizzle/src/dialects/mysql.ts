@@ -18,6 +18,7 @@ const touched = (column: SQL): SQL => sql`date_format(${column}, '%Y%m%d%H%i%s%f
 export class MySqlDialect implements Dialect {
   readonly #tables: TableNames;
   readonly pageSize = undefined;
+  readonly appendsAlone = false;
   /** The most that the server takes at once, in bytes: `max_allowed_packet`. */
   maxPacket: number = 1024 * 1024;
   isMariaDB = false;

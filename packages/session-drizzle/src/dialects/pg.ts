@@ -1,3 +1,5 @@
+import { operationMismatch } from '@agents/core/session';
+
 import { sql } from 'drizzle-orm/sql/sql';
 import type { SQL } from 'drizzle-orm/sql/sql';
 
@@ -7,7 +9,7 @@ import type { ErrorKinds } from '../errors.ts';
 import { failedToConnect } from '../errors.ts';
 import type { TableNames } from '../tables.ts';
 import type { Append, Dialect, Head } from './dialect.ts';
-import { headOf } from './dialect.ts';
+import { headOf, versionOf } from './dialect.ts';
 
 /** As `CURRENT_TIMESTAMP` becomes the value of a column without a time zone, but of this moment, not of the transaction's start. */
 const NOW = sql`cast(clock_timestamp() as timestamp)`;
@@ -17,6 +19,7 @@ const touched = (column: SQL): SQL => sql`to_char(${column}, 'YYYYMMDDHH24MISSUS
 export class PgDialect implements Dialect {
   readonly #tables: TableNames;
   readonly pageSize = undefined;
+  readonly appendsAlone = true;
 
   constructor(tables: TableNames) {
     this.#tables = tables;
@@ -59,50 +62,52 @@ export class PgDialect implements Dialect {
   }
 
   /**
-   * One statement, so that it needs no transaction of the driver. Everything waits for `session`, whose conflict takes
-   * the lock on the row and sees what was committed meanwhile: stamps and ids of messages come after those of the writer
-   * before.
+   * One statement. Everything waits for `session`, whose conflict takes the lock on the row and sees what was committed
+   * meanwhile: stamps and ids of messages come after those of the writer before.
    */
-  appendAlone(id: string, { texts, operation, upkeep }: Append): SQL {
-    const { sessions, messages, operations } = this.#tables;
+  *append(id: string, { texts, operation, upkeep }: Append): Body<string> {
+    const { sessions, messages } = this.#tables;
     const stamp = sql`greatest(${NOW}, (select max(created_at) from ${messages} where session_id = ${id}))`;
-    // Planning a look at what was there before takes as long as half of the rest.
-    const newest =
-      texts.length > 0
-        ? sql`(select max(id) from added)`
-        : sql`(select id from ${messages} where session_id = ${id} order by created_at desc, id desc limit 1)`;
-    const version = sql`(select coalesce(cast(${newest} as text) || '.' || ${touched(sql`updated_at`)}, '0') from session)`;
-    const known =
-      operation === undefined
-        ? sql``
-        : sql`known as (select digest, result from ${operations} where session_id = ${id} and operation_id = ${operation.id}), `;
     const unlessKnown = operation === undefined ? sql`` : sql` where not exists (select 1 from known)`;
-    const remembered =
-      operation === undefined
-        ? sql``
-        : sql`, remembered as (insert into ${operations} (session_id, operation_id, digest, result)
-          select ${id}, ${operation.id}, ${operation.digest}, ${version} from session)`;
-    const before =
-      operation === undefined
-        ? sql`null as digest, null as result`
-        : sql`(select digest from known) as digest, (select result from known) as result`;
-    return sql`with ${known}session as (
+    const session = sql`session as (
         insert into ${sessions} as stored (session_id, created_at, updated_at) select ${id}, ${NOW}, ${stamp}${unlessKnown}
         on conflict (session_id) do update set updated_at = ${upkeep === true ? sql`stored.updated_at` : sql`greatest(${NOW}, stored.updated_at, excluded.updated_at)`}
         returning updated_at
-      ), added as (
-        insert into ${messages} (session_id, message_data, created_at)
-        select ${id}, item.text, session.updated_at
-        from session cross join json_array_elements_text(cast(cast(${JSON.stringify(texts)} as text) as json)) with ordinality as item(text, place)
-        order by item.place
-        returning id
-      )${remembered}
-      select ${before}, ${version} as version`;
+      )`;
+    const add = sql`insert into ${messages} (session_id, message_data, created_at)
+      select ${id}, item.text, session.updated_at
+      from session cross join json_array_elements_text(cast(cast(${JSON.stringify(texts)} as text) as json)) with ordinality as item(text, place)
+      order by item.place
+      returning id`;
+    // A row per message is less work for the server than to find out which is the last of them.
+    if (operation === undefined)
+      return versionOf(
+        (yield* rows(sql`with ${session} ${add}, (select ${touched(sql`updated_at`)} from session) as touched`)).at(-1),
+      );
+    const [row] = yield* rows(this.#once(id, operation, { session, add, isEmpty: texts.length === 0 }));
+    if (row?.['digest'] !== null && row?.['digest'] !== operation.digest) throw operationMismatch();
+    return String(row['result']);
   }
 
-  *append(id: string, append: Append): Body<string> {
-    const [row] = yield* rows(this.appendAlone(id, append));
-    return String(row?.['version']);
+  /** Gives `result`, the version, and `digest` where the operation was known. */
+  #once(
+    id: string,
+    operation: { readonly id: string; readonly digest: string },
+    { session, add, isEmpty }: { readonly session: SQL; readonly add: SQL; readonly isEmpty: boolean },
+  ): SQL {
+    const { messages, operations } = this.#tables;
+    // Planning a look at what was there before takes as long as half of the rest.
+    const newest = isEmpty
+      ? sql`(select id from ${messages} where session_id = ${id} order by created_at desc, id desc limit 1)`
+      : sql`(select max(id) from added)`;
+    return sql`with known as (
+        select digest, result from ${operations} where session_id = ${id} and operation_id = ${operation.id}
+      ), ${session}, added as (${add}), remembered as (
+        insert into ${operations} (session_id, operation_id, digest, result)
+        select ${id}, ${operation.id}, ${operation.digest}, coalesce(cast(${newest} as text) || '.' || ${touched(sql`updated_at`)}, '0') from session
+        returning result
+      )
+      select digest, result from known union all select null, result from remembered`;
   }
 
   *deleteMessages(id: string, which: readonly number[] | 'all'): Body<void> {

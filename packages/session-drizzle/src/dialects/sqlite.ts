@@ -14,6 +14,7 @@ export class SQLiteDialect implements Dialect {
   readonly #tables: TableNames;
   /** Drivers fetch in one go, and nothing else runs meanwhile. */
   readonly pageSize = 500;
+  readonly appendsAlone = false;
 
   constructor(tables: TableNames) {
     this.#tables = tables;
