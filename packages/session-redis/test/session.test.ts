@@ -85,6 +85,10 @@ describe.each(ways)('what is stored, by %s', (_name, options) => {
     await redis.hset(key, { created_at: '1700000000', updated_at: '1700000001', owner: 'somebody else' });
     await session.getItems();
     await session.popItem();
+    await session.applyHistoryTransaction({
+      operationId: 'cut',
+      transaction: { type: 'replace_suffix', expectedSuffix: users('1'), replacement: [] },
+    });
     expect(await redis.hmget(key, 'created_at', 'updated_at')).toEqual(['1700000000', '1700000001']);
     const before = Math.floor((await serverMs()) / 1000);
     await session.addItems(users('3'));

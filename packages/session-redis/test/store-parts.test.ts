@@ -198,6 +198,23 @@ describe('what is imported in parts', () => {
     expect(await redis.hgetall(`${keyPrefix}:s:messages`)).toEqual({ mine: '1' });
   });
 
+  it.each(['rename', 'persist'])(
+    'is refused as a whole to a user without the right to %s what was staged [SESS-221, 376]',
+    async (command) => {
+      const session = new RedisSessionStore({ client: redis, keyPrefix }).session('s');
+      await session.addItems(items.slice(0, 2));
+      const name = `importer-${process.pid}`;
+      await redis.call('ACL', 'SETUSER', name, 'reset', 'on', '>secret', '~*', '+@all', `-${command}`);
+      const client = new Redis(redisUrl(), { username: name, password: 'secret' });
+      const store = new RedisSessionStore({ client, keyPrefix });
+      const lines = stream(await exported());
+      await expect(store.import('s', lines, { ifExists: 'replace' })).rejects.toThrow(/NOPERM/);
+      expect(await session.getItems()).toEqual(items.slice(0, 2));
+      await client.quit();
+      await redis.call('ACL', 'DELUSER', name);
+    },
+  );
+
   describe('over a connection that breaks', () => {
     let proxy: CuttingProxy;
     let client: Redis;
