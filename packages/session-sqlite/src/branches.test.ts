@@ -251,6 +251,7 @@ describe('a branch', () => {
     }
     await using theirs = open(path, 'other').branch('b');
     expect(await theirs.getItems()).toEqual([...turn(1), user('other')]);
+    expect((await theirs.getUsage())?.inputTokens).toBe(7);
     await one.clearSession();
     expect(await theirs.getItems()).toEqual([...turn(1), user('other')]);
     expect(theirs.branchId).toBe('b');
@@ -560,6 +561,13 @@ describe('usage', () => {
       { b: 'main', u: 2, d: '{"cached_tokens": 3, "cache_write_tokens": 0}' },
       { b: 'b', u: 1, d: '{"cached_tokens": 3, "cache_write_tokens": 0}' },
     ]);
+  });
+
+  it('of a history without a message of the user is of turn 0 [SESS-209]', async () => {
+    await using main = open(freshPath());
+    await main.addItems([{ role: 'assistant', content: 'hello' }]);
+    await main.addUsage(usage(7));
+    expect((await main.getUsage())?.inputTokens).toBe(7);
   });
 
   it('goes with the last item of its turn, and is of the turn at the time of the call; without a turn none is kept [SESS-207, SESS-209, IL-039]', async () => {
