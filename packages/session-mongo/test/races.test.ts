@@ -80,15 +80,19 @@ describe('an append', () => {
 
   it('by version comes after those that were called before, too: it is lost against them [SESS-009, 241]', async () => {
     const { version } = await other().readHistory();
-    let wait = 50;
+    let reached: () => void = () => {};
+    const reserved = new Promise<void>((resolve) => (reached = resolve));
+    let isFirst = true;
     const slow = hooked(client, async (command, collection) => {
-      if (command !== 'insertOne' || collection !== 'agent_messages') return;
-      const ms = wait;
-      wait = 0;
-      await new Promise((resolve) => setTimeout(resolve, ms));
+      if (!isFirst || command !== 'insertOne' || collection !== 'agent_messages') return;
+      isFirst = false;
+      reached();
+      // Long enough for who does not wait for it.
+      await new Promise((resolve) => setTimeout(resolve, 200));
     });
     const [first, second] = [0, 1].map(() => new MongoDBSession<object>('s', { client: slow, database }));
     const added = first!.addItems(users(1));
+    await reserved;
     await expect(second!.appendIfVersion(version, users(1, 2))).rejects.toThrow(SessionVersionConflictError);
     await added;
     expect(await contents(other())).toEqual(['1']);
