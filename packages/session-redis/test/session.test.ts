@@ -456,6 +456,28 @@ describe('what is read', () => {
     await client.quit();
   });
 
+  it('is watched over one connection beside that of the client, for one change after the other [SESS-222]', async () => {
+    const client = new Redis(redisUrl());
+    const { session, open } = make({ scripting: 'multi' }, client);
+    const sendCommand: Redis['sendCommand'] = Reflect.get(Redis.prototype, 'sendCommand');
+    const sent: { by: Redis; name: string }[] = [];
+    const spy = vi.spyOn(Redis.prototype, 'sendCommand').mockImplementation(function (this: Redis, command, stream) {
+      sent.push({ by: this, name: command.name });
+      return sendCommand.call(this, command, stream);
+    });
+    const other = open('other');
+    await Promise.all([session.addItems(users('1', '2')), other.addItems(users('3')), session.popItem()]);
+    await Promise.all([session.clearSession(), other.replaceHistory(users('4')), open().addItems(users('5'))]);
+    spy.mockRestore();
+    const beside = sent.filter(({ by }) => by !== client);
+    expect(sent.filter(({ by, name }) => by === client && name.endsWith('watch'))).toEqual([]);
+    expect(new Set(beside.map(({ by }) => by)).size).toBe(1);
+    const steps = beside.filter(({ name }) => /watch|exec/.test(name)).map(({ name }) => name);
+    expect(steps.length).toBeGreaterThanOrEqual(12);
+    expect(steps.join(' ')).toMatch(/^(watch (exec|unwatch) ?)+$/);
+    await client.quit();
+  });
+
   it.each(ways)(
     '%s: fails with a client that its owner has quit, as the client does; nothing is written [SESS-154]',
     async (_name, options) => {
