@@ -55,6 +55,26 @@ async function beforeNext(name: string, act: () => Promise<unknown>, work: () =>
   expect(acted).toBe(true);
 }
 
+/** Somebody acts between the look of a change by MULTI and its EXEC. */
+async function beforeExec(act: () => Promise<unknown>, work: () => Promise<unknown>): Promise<void> {
+  const multi: Redis['multi'] = Reflect.get(Redis.prototype, 'multi');
+  let acted = false;
+  const spy = vi.spyOn(Redis.prototype, 'multi').mockImplementation(function (this: Redis) {
+    const transaction = multi.call(this);
+    if (this === redis || acted) return transaction as never;
+    acted = true;
+    const exec = transaction.exec.bind(transaction);
+    transaction.exec = async () => {
+      await act();
+      return await exec();
+    };
+    return transaction as never;
+  });
+  await work();
+  spy.mockRestore();
+  expect(acted).toBe(true);
+}
+
 const ways: readonly (readonly [string, RedisSessionOptions])[] = [
   ['Lua', {}],
   ['MULTI', { scripting: 'multi' }],
@@ -469,13 +489,33 @@ describe('what is read', () => {
     await Promise.all([session.addItems(users('1', '2')), other.addItems(users('3')), session.popItem()]);
     await Promise.all([session.clearSession(), other.replaceHistory(users('4')), open().addItems(users('5'))]);
     spy.mockRestore();
-    const beside = sent.filter(({ by }) => by !== client);
-    expect(sent.filter(({ by, name }) => by === client && name.endsWith('watch'))).toEqual([]);
-    expect(new Set(beside.map(({ by }) => by)).size).toBe(1);
-    const steps = beside.filter(({ name }) => /watch|exec/.test(name)).map(({ name }) => name);
+    const watching = sent.find(({ name }) => name === 'watch')?.by;
+    expect(watching).not.toBe(client);
+    expect(sent.filter(({ by, name }) => by !== watching && name.endsWith('watch'))).toEqual([]);
+    const steps = sent.flatMap(({ by, name }) => (by === watching && /watch|exec/.test(name) ? [name] : []));
     expect(steps.length).toBeGreaterThanOrEqual(12);
     expect(steps.join(' ')).toMatch(/^(watch (exec|unwatch) ?)+$/);
     await client.quit();
+  });
+
+  it('is looked at again by MULTI when one of its keys was changed meanwhile [SESS-222]', async () => {
+    const { session, key, messages, counter, prefix } = make({ scripting: 'multi' });
+    const store = new RedisSessionStore({ client: redis, keyPrefix: prefix, scripting: 'multi' });
+    await session.addItems(users('1'));
+    await beforeExec(
+      () => redis.rpush(messages, '{"n":1}'),
+      async () => expect(await session.popItem()).toEqual({ n: 1 }),
+    );
+    await beforeExec(
+      () => redis.hset(key, '_meta', '{"theirs":1}'),
+      () => store.setMetadata('s', { ours: 1 }),
+    );
+    expect((await store.get('s'))?.metadata).toEqual({ theirs: 1, ours: 1 });
+    await beforeExec(
+      () => redis.rpush(counter, 'x'),
+      () => expect(session.addItems(users('2'))).rejects.toThrow(SessionSchemaError),
+    );
+    expect(await session.getItems()).toEqual(users('1'));
   });
 
   it.each(ways)(
