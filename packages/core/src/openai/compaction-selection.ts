@@ -65,5 +65,10 @@ export function isComplete(items: readonly AgentInputItem[]): boolean {
 function hasPairedApprovals(items: readonly AgentInputItem[]): boolean {
   const requests = items.flatMap((item) => (item.type === 'mcp_approval_request' ? [item.id] : []));
   const responses = items.flatMap((item) => (item.type === 'mcp_approval_response' ? [item.approval_request_id] : []));
-  return requests.length === responses.length && new Set([...requests, ...responses]).size === requests.length;
+  const answered = new Set(responses);
+  return (
+    answered.size === responses.length &&
+    requests.length === responses.length &&
+    requests.every((id) => answered.has(id))
+  );
 }

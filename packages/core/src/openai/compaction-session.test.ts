@@ -1,84 +1,20 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Agent, getRunErrorState, MemorySession, RunAbortedError, RunState, UserError } from '../index.ts';
-import type { AgentInputItem, LogRecord } from '../index.ts';
+import type { AgentInputItem } from '../index.ts';
 import { EncryptedSession, MemorySessionStore } from '../session.ts';
 import type { Session, SessionSettings } from '../session.ts';
 import { itemDigest } from '../items/convert.ts';
 import { compactionEvidence, compactionGeneration } from '../sessions/contract.ts';
 import type { CompactionOptions } from '../sessions/contract.ts';
 import { bothForms } from '../testing/forms.ts';
-import { FakeOpenAI, resetDefaults, ScriptedModel, sessionContract, toolCall } from '../testing/index.ts';
+import { resetDefaults, ScriptedModel, sessionContract, toolCall } from '../testing/index.ts';
 import type { FakeStep } from '../testing/index.ts';
-import { effectTool, kindsOf, logged as loggedFromNow, rejection, user } from '../../test/run-kit.ts';
+import { FourFunctions, item, logged, said, summary, talk, wrapped } from '../../test/compaction-kit.ts';
+import { effectTool, kindsOf, rejection, user } from '../../test/run-kit.ts';
 import { OpenAICompactionSession } from './compaction-session.ts';
-import type { OpenAICompactionSessionOptions } from './compaction-session.ts';
 import { OpenAIConversationsSession } from './conversations-session.ts';
 
-const item = (value: object): AgentInputItem => value as AgentInputItem;
-const said = (text: string) => item({ type: 'message', role: 'assistant', content: text });
-/** A user message and `count` answers. */
-const talk = (count: number, name = 'a') => [
-  user(name),
-  ...Array.from({ length: count }, (_, n) => said(`${name}${n}`)),
-];
-const summary = item({ type: 'compaction', id: 'cmp', encrypted_content: 'short' });
-
 afterEach(resetDefaults);
-
-/** What is logged during the work. */
-async function logged(work: () => Promise<unknown> | void): Promise<readonly LogRecord[]> {
-  const records = loggedFromNow();
-  await work();
-  return records;
-}
-
-async function wrapped<S extends Session>(session: S, options: OpenAICompactionSessionOptions = {}) {
-  const fake = new FakeOpenAI();
-  const client = await fake.client({ maxRetries: 0 });
-  const compacting = new OpenAICompactionSession(session, { client, ...options });
-  const asked = (): Record<string, unknown>[] =>
-    fake.requests.filter(({ path }) => path.endsWith('/compact')).map(({ body }) => body as Record<string, unknown>);
-  /** What the next compaction gives, perhaps after something else happened. */
-  const gives = (output: readonly object[], meanwhile?: () => Promise<unknown>): void => {
-    const body = { id: 'resp_c', object: 'response.compaction', created_at: 1, output };
-    if (meanwhile === undefined) fake.inject({ kind: 'status', status: 200, body, on: { path: /compact/u } });
-    else
-      Object.assign(client.responses, {
-        compact: async () => {
-          await meanwhile();
-          return body;
-        },
-      });
-  };
-  return { fake, client, session, compacting, asked, gives };
-}
-
-/** Four functions and nothing else, over memory; counts and breaks its calls. */
-class FourFunctions implements Session {
-  readonly sessionId = 'plain';
-  readonly memory = new MemorySession();
-  failing: string[] = [];
-  readonly #fail = (name: string): void => {
-    const at = this.failing.indexOf(name);
-    if (at === -1) return;
-    this.failing.splice(at, 1);
-    throw new Error(`${name} failed`);
-  };
-  async getItems(limit?: number): Promise<AgentInputItem[]> {
-    return await this.memory.getItems(limit);
-  }
-  async addItems(items: readonly AgentInputItem[]): Promise<void> {
-    this.#fail('addItems');
-    await this.memory.addItems(items);
-  }
-  async popItem(): Promise<AgentInputItem | undefined> {
-    return await this.memory.popItem();
-  }
-  async clearSession(): Promise<void> {
-    this.#fail('clearSession');
-    await this.memory.clearSession();
-  }
-}
 
 describe('OpenAICompactionSession', () => {
   describe('contract', () => {
@@ -236,7 +172,7 @@ describe('OpenAICompactionSession', () => {
     ['with versions', () => new MemorySession()],
     ['of four functions', () => new FourFunctions()],
   ])(
-    'leaves a session %s alone whose history was changed before its end meanwhile, however long it is then, with one warning [SESS-316]',
+    'leaves a session %s alone whose history was changed before its end meanwhile, however long it is then, with one warning [SESS-316, 319]',
     async (_, make) => {
       const { session, compacting, gives } = await wrapped<Session>(make());
       await session.addItems(talk(10));
@@ -245,7 +181,13 @@ describe('OpenAICompactionSession', () => {
         await session.clearSession();
         await session.addItems(theirs);
       });
-      const logs = await logged(() => compacting.runCompaction());
+      const logs = await logged(async () => {
+        // The service charged for it all the same.
+        expect(await compacting.runCompaction()).toHaveProperty('usage');
+        expect(await session.getItems()).toEqual(theirs);
+        await session.addItems(talk(10));
+        await compacting.runCompaction();
+      });
       expect(await session.getItems()).toEqual(theirs);
       expect(logs.filter(({ level }) => level === 'warn')).toHaveLength(1);
     },
@@ -489,14 +431,14 @@ describe('OpenAICompactionSession', () => {
     expect(compacting.deferredResponseId).toBe('resp_1');
   });
 
-  it.each(['pop', 'clear', 'clear that fails'])(
+  it.each(['pop', 'pop that fails', 'clear', 'clear that fails'])(
     'knows no response any more after a %s, nor which one is not stored [SESS-326]',
     async (forget) => {
       const { session, compacting, asked, gives } = await wrapped(new FourFunctions());
       await session.addItems(talk(10));
       await compacting.deferCompaction('resp_1', { store: false });
-      if (forget === 'clear that fails') session.failing = ['clearSession'];
-      const forgotten = forget === 'pop' ? compacting.popItem() : compacting.clearSession();
+      if (forget.endsWith('fails')) session.failing = ['popItem', 'clearSession'];
+      const forgotten = forget.startsWith('pop') ? compacting.popItem() : compacting.clearSession();
       await forgotten.catch(() => undefined);
       await session.addItems(talk(10));
       const byResponse = { mode: 'previous_response_id', force: true } as const;
@@ -516,6 +458,7 @@ describe('OpenAICompactionSession', () => {
 });
 
 /** Runs until there are candidates enough. */
+      session.failing = [];
 const busyModel = (turns: number, more: readonly FakeStep[] = []) =>
   new ScriptedModel([...Array.from({ length: turns }, () => toolCall('t')), 'done', ...(more as string[])]);
 

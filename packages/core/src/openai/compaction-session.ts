@@ -183,9 +183,15 @@ export class OpenAICompactionSession implements CompactionAwareSession {
   }
 
   async popItem(ctx?: RunContext): Promise<AgentInputItem | undefined> {
-    const item = await this.#changes.change(() => popNewest(this.session, ctx));
-    if (item !== undefined) this.#forgetResponses();
-    return item;
+    // One that fails may have removed something.
+    let isGone = true;
+    try {
+      const item = await this.#changes.change(() => popNewest(this.session, ctx));
+      isGone = item !== undefined;
+      return item;
+    } finally {
+      if (isGone) this.#forgetResponses();
+    }
   }
 
   async clearSession(ctx?: RunContext): Promise<void> {
