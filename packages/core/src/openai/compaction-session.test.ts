@@ -378,6 +378,24 @@ describe('OpenAICompactionSession', () => {
     expect(await inner.getItems()).toHaveLength(4);
   });
 
+  it('compacts nothing where that would take what another key encrypted: a session of four methods is replaced as a whole [SESS-315, SESS-328]', async () => {
+    const inner = new FourFunctions() as unknown as Session<object>;
+    const encrypted = new EncryptedSession(inner, { encryptionKey: 'correct horse', ttlMs: null });
+    const foreign = new EncryptedSession<object>(inner, { encryptionKey: 'another', ttlMs: null });
+    const { fake, compacting, gives } = await wrapped<Session>(encrypted, { mode: 'input' });
+    await encrypted.addItems(talk(1));
+    gives([summary]);
+    await compacting.runCompaction({ force: true });
+    expect(kindsOf(await encrypted.getItems())).toBe('compaction');
+    await foreign.addItems([{ theirs: 1 }]);
+    await encrypted.addItems(talk(1));
+    const asked = fake.requests.length;
+    expect(await compacting.runCompaction({ force: true })).toBeUndefined();
+    expect(fake.requests).toHaveLength(asked);
+    expect(await foreign.getItems()).toEqual([{ theirs: 1 }]);
+    expect(await inner.getItems()).toHaveLength(4);
+  });
+
   it('takes ten candidates for enough, and nine for too few, also where it counts along [SESS-312]', async () => {
     const plain = new FourFunctions();
     const { compacting } = await wrapped(plain);
@@ -440,6 +458,7 @@ describe('OpenAICompactionSession', () => {
       if (forget.endsWith('fails')) session.failing = ['popItem', 'clearSession'];
       const forgotten = forget.startsWith('pop') ? compacting.popItem() : compacting.clearSession();
       await forgotten.catch(() => undefined);
+      session.failing = [];
       await session.addItems(talk(10));
       const byResponse = { mode: 'previous_response_id', force: true } as const;
       await expect(compacting.runCompaction(byResponse)).rejects.toThrow(/needs a response/u);
@@ -458,7 +477,6 @@ describe('OpenAICompactionSession', () => {
 });
 
 /** Runs until there are candidates enough. */
-      session.failing = [];
 const busyModel = (turns: number, more: readonly FakeStep[] = []) =>
   new ScriptedModel([...Array.from({ length: turns }, () => toolCall('t')), 'done', ...(more as string[])]);
 

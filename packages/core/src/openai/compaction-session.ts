@@ -9,11 +9,12 @@ import { toInputItem } from '../items/convert.ts';
 import type { AgentInputItem } from '../items/items.ts';
 import type { Usage } from '../models/model.ts';
 import { appendItems, forgetAll, popNewest, readItems } from '../sessions/calls.ts';
-import { compactionEvidence, compactionGeneration, supports } from '../sessions/contract.ts';
+import { compactionEvidence, compactionGeneration, hidesItems, supports } from '../sessions/contract.ts';
 import type {
   CompactionAwareSession,
   CompactionEvidence,
   CompactionOptions,
+  HidingSession,
   ItemPolicySession,
   Session,
   SessionSettings,
@@ -34,6 +35,7 @@ import { defaultApiKey, defaultClient } from './defaults.ts';
 
 /** Candidates that are worth a request. */
 const ENOUGH = 10;
+const HIDDEN = 'it holds items that cannot be read here, and the session cannot replace a part';
 const modes = ['auto', 'previous_response_id', 'input'] as const;
 type Mode = (typeof modes)[number];
 
@@ -239,6 +241,7 @@ export class OpenAICompactionSession implements CompactionAwareSession {
     const items = await readItems(this.session, ALL, ctx);
     if (items.length === 0) return undefined;
     if (options.force !== true && !(await this.#isWorthIt(items, call.responseId))) return undefined;
+    if (await this.#wouldLoseItems(ctx)) return this.#skip('hidden', HIDDEN);
     const { compacted, usage } = await this.#ask(call, items);
     return await this.#replaced(usage, { ctx, old: items, compacted });
   }
@@ -260,6 +263,7 @@ export class OpenAICompactionSession implements CompactionAwareSession {
     if (!isWhole && (options.mode ?? this.#mode) === 'previous_response_id') return undefined;
     if (!isComplete(selection.stored)) return undefined;
     if (!isWhole && !(await this.#isWorthIt(selection.stored, call.responseId))) return undefined;
+    if (await this.#wouldLoseItems(ctx)) return this.#skip('hidden', HIDDEN);
     const { compacted, usage } = await this.#ask(isWhole ? call : { ...call, mode: 'input' }, selection.seen);
     return await this.#replaced(usage, { ctx, old: selection.stored, compacted });
   }
@@ -315,6 +319,12 @@ export class OpenAICompactionSession implements CompactionAwareSession {
   }
 
   // ---- deciding
+
+  /** Where only all of the history can be replaced, what the session does not show would go with it. */
+  async #wouldLoseItems(ctx: RunContext | undefined): Promise<boolean> {
+    if (supports(this.session, 'transactions')) return false;
+    return (await (this.session as HidingSession)[hidesItems]?.(ctx)) === true;
+  }
 
   #callFor(options: CompactionOptions): Call {
     const responseId = options.responseId ?? this.#responseId;

@@ -89,6 +89,14 @@ export interface PartialAppendSession {
   [partialAppend](items: readonly AgentInputItem[]): Promise<boolean>;
 }
 
+/** @internal Of sessions whose reads leave out what they cannot read: whether they hold such items, which others may read. */
+export const hidesItems: unique symbol = Symbol.for('agents.hidesItems');
+
+/** @internal */
+export interface HidingSession {
+  [hidesItems]?(ctx: RunContext | undefined): Promise<boolean>;
+}
+
 /** Called after each turn that was written; shortens what is stored. */
 export interface CompactionAwareSession<T extends object = AgentInputItem> extends Session<T> {
   runCompaction(options?: CompactionOptions, ctx?: RunContext): Promise<{ usage?: Usage } | undefined>;

@@ -6,8 +6,8 @@ import { getLogger } from '../base/logger.ts';
 import type { AgentInputItem } from '../items/items.ts';
 import type { RunContext } from '../state/context.ts';
 import { decodeItem, encodeItems } from './codec.ts';
-import { contentDigest, partialAppend, supports } from './contract.ts';
-import type { HistoryOperation, Session, SessionSettings, VersionedSession } from './contract.ts';
+import { contentDigest, hidesItems, partialAppend, supports } from './contract.ts';
+import type { HidingSession, HistoryOperation, Session, SessionSettings, VersionedSession } from './contract.ts';
 import { Envelopes } from './envelopes.ts';
 import type { EncryptionOptions, Seen } from './envelopes.ts';
 import { SessionError } from './errors.ts';
@@ -35,7 +35,7 @@ type Method = (...args: readonly unknown[]) => Promise<unknown>;
  * @example
  * const session = new EncryptedSession(new SQLiteSession('user-42', 'chat.db'), { encryptionKey: key, ttlMs: null });
  */
-export class EncryptedSession<T extends object = AgentInputItem> implements Session<T> {
+export class EncryptedSession<T extends object = AgentInputItem> implements Session<T>, HidingSession {
   readonly session: Inner;
   readonly #envelopes: Envelopes;
   readonly #options: EncryptionOptions;
@@ -102,6 +102,13 @@ export class EncryptedSession<T extends object = AgentInputItem> implements Sess
 
   async clearSession(ctx?: RunContext): Promise<void> {
     await this.#inOrder(async () => await this.#call('clearSession', [], ctx));
+  }
+
+  /** @internal Envelopes of other keys, and what was never encrypted. */
+  async [hidesItems](ctx: RunContext | undefined): Promise<boolean> {
+    await this.#last;
+    const stored = await this.#readStored(Number.MAX_SAFE_INTEGER, ctx);
+    return (await this.#envelopes.look(stored, await this.#id())).some(stays);
   }
 
   // ---- the capabilities of the wrapped session, and no others (SESS-038)
