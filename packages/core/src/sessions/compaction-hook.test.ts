@@ -4,6 +4,8 @@ import { Agent, MemorySession } from '../index.ts';
 import { bothForms } from '../testing/forms.ts';
 import { resetDefaults, ScriptedModel, toolCall } from '../testing/index.ts';
 import { effectTool, user } from '../../test/run-kit.ts';
+import type { AgentInputItem } from '../items/items.ts';
+import { itemDigest } from '../items/convert.ts';
 import { CompactionHook } from './compaction-hook.ts';
 import { compactionEvidence } from './contract.ts';
 import type { CompactionOptions } from './contract.ts';
@@ -80,5 +82,26 @@ describe('the evidence of what the model saw', () => {
     hook.answered([user('c')], []);
     await stored();
     expect(evidence).toEqual([3, 0, 1]);
+  });
+
+  it('knows items as the session compares them, and reasoning by the policy of the run [SESS-104, SESS-123]', () => {
+    const session = Object.assign(listening().session, {
+      normalizeForComparison: ({ id: _, ...item }: AgentInputItem & { id?: unknown }) => item as AgentInputItem,
+    });
+    const reasoning = { type: 'reasoning' as const, summary: [] };
+    for (const [compared, policy] of [
+      [session, undefined],
+      [listening().session, 'omit'],
+    ] as const) {
+      const hook = new CompactionHook({
+        session: compared,
+        context: {} as never,
+        reasoningItemIdPolicy: policy,
+        signal: undefined,
+        countUsage: () => undefined,
+      });
+      hook.answered([{ ...reasoning, id: 'rs_1' }], []);
+      expect(hook.exchange?.itemDigests).toEqual([itemDigest(reasoning as AgentInputItem, 'normalized')]);
+    }
   });
 });
