@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import {
   appendFileSync,
   existsSync,
@@ -10,6 +11,8 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -96,7 +99,17 @@ describe('the file', () => {
     ]);
   });
 
-  it('of a long id has a name of its own', async () => {
+  it('has the id for its name up to 200 characters, then its beginning and its hash [SESS-322]', async () => {
+    const dir = freshDir();
+    for (const id of ['a'.repeat(150), 'a'.repeat(151)])
+      await new FileSession<object>(id, { dir }).addItems([user(id)]);
+    const name = (length: number): string => Buffer.from('a'.repeat(length)).toString('base64url');
+    const hash = createHash('sha256').update('a'.repeat(151)).digest('hex');
+    const names = [`${name(150)}.ndjson`, `${name(151).slice(0, 100)}~${hash}.ndjson`];
+    expect(readdirSync(dir).toSorted()).toEqual(names.toSorted());
+  });
+
+  it('of a long id has a name of its own [SESS-322]', async () => {
     const dir = freshDir();
     const ids = ['a', 'b'].map((end) => 'ü'.repeat(1000) + end);
     for (const id of ids) await new FileSession<object>(id, { dir }).addItems([user(id)]);
@@ -290,6 +303,33 @@ describe('the file', () => {
   });
 });
 
+it('is brought to the disk with each change, and its folder with what is made or put in place [SESS-322]', async () => {
+  const dir = freshDir();
+  const session = new FileSession<object>('s', { dir });
+  await session.addItems([user('1')]);
+  const file = await open(fileOf(dir, 's'), 'r');
+  const prototype = Object.getPrototypeOf(file) as FileHandle;
+  await file.close();
+  const real = prototype.sync;
+  const synced: string[] = [];
+  const sync = vi.spyOn(prototype, 'sync').mockImplementation(async function (this: FileHandle) {
+    synced.push((await this.stat()).isDirectory() ? 'folder' : 'file');
+    await real.call(this);
+  });
+  const during = async (change: Promise<unknown>): Promise<string[]> => {
+    await change;
+    return synced.splice(0);
+  };
+  try {
+    expect(await during(session.addItems([user('2')]))).toEqual(['file']);
+    expect(await during(session.popItem())).toEqual(['file', 'folder']);
+    expect(await during(session.replaceHistory([user('3')]))).toEqual(['file', 'folder']);
+    expect(await during(session.clearSession())).toEqual(['folder']);
+  } finally {
+    sync.mockRestore();
+  }
+});
+
 describe('the lock', () => {
   const lockOf = (dir: string): string => `${fileOf(dir, 's')}.lock`;
   const owner = (pid: number, host = hostname(), start?: string): string =>
@@ -308,7 +348,7 @@ describe('the lock', () => {
     expect(readdirSync(dir)).toHaveLength(1);
   });
 
-  it.runIf(process.platform === 'linux')('of a process whose id another one has now is broken', async () => {
+  it.runIf(process.platform === 'linux')('of a process whose id another one has now is broken [SESS-322]', async () => {
     const dir = freshDir();
     const session = new FileSession<object>('s', { dir });
     await session.addItems([user('1')]);
@@ -317,7 +357,7 @@ describe('the lock', () => {
     expect(await session.getItems()).toHaveLength(2);
   });
 
-  it.runIf(process.platform === 'linux')('of a process that is only stopped is never broken', async () => {
+  it.runIf(process.platform === 'linux')('of a process that is only stopped is never broken [SESS-322]', async () => {
     const dir = freshDir();
     await new FileSession<object>('s', { dir }).addItems([user('1')]);
     const start = readFileSync(`/proc/${process.pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ')[19];
@@ -378,6 +418,8 @@ describe('the lock', () => {
       const impatient = new FileSession<object>('s', { dir, operationTimeoutMs: 1000 });
       await session.addItems([user('1')]);
       writeFileSync(lockOf(dir), text);
+      const almost = new Date(Date.now() - 50_000);
+      utimesSync(lockOf(dir), almost, almost);
       await expect(impatient.addItems([user('2')])).rejects.toMatchObject({ code: 'session_busy' });
       await expect(impatient.popItem()).rejects.toMatchObject({ code: 'session_busy' });
       expect(await session.getItems()).toEqual([user('1')]);

@@ -270,6 +270,41 @@ describe('writers', () => {
     }
   });
 
+  it('wait 50 ms and then twice as long each time, up to a tenth more, and not after the last try [SESS-321]', async () => {
+    for (const random of [0, 1]) {
+      vi.useFakeTimers();
+      vi.spyOn(Math, 'random').mockReturnValue(random);
+      try {
+        const store = new MapStore();
+        let last = 0;
+        const waits: number[] = [];
+        store.meanwhile = (key) => {
+          waits.push(Math.round(Date.now() - last));
+          last = Date.now();
+          store.put(key, '[]');
+        };
+        last = Date.now();
+        const refused = new KeyValueSession<object>('s', { store }).addItems([user('x')]).catch(() => undefined);
+        await vi.runAllTimersAsync();
+        await refused;
+        expect(waits).toEqual(random === 0 ? [0, 50, 100, 200, 400] : [0, 55, 110, 220, 440]);
+        expect(Date.now()).toBe(last);
+      } finally {
+        vi.restoreAllMocks();
+        vi.useRealTimers();
+      }
+    }
+  });
+
+  it('know that nothing was written where only reading failed [SESS-321]', async () => {
+    const store = new MapStore();
+    const session = new KeyValueSession<object>('s', { store });
+    const error = new Error('away');
+    store.get = async () => await Promise.reject(error);
+    for (const change of [() => session.addItems([user('x')]), () => session.popItem()])
+      expect(await change().catch((given: unknown) => given)).toBe(error);
+  });
+
   it('write in place of what they read, and of nothing else [SESS-321]', async () => {
     const store = new MapStore();
     const get = store.get.bind(store);
