@@ -2,7 +2,7 @@ import { SessionClosedError } from './errors.ts';
 
 const over = (): void => undefined;
 
-/** The life of a store, which its sessions share: whether it was closed, and what is under way. */
+/** The life of a store, which its sessions share, or of a session alone: whether it was closed, and what is under way. */
 export class StoreLife {
   #closed = false;
   readonly #calls = new Set<Promise<void>>();

@@ -21,7 +21,7 @@ import { changeDigest, checkBatch, checkOperation, checkWriteOptions } from './o
 import type { HistoryChange } from './operations.ts';
 import { checkSessionId, checkSessionSettings, resolveLimit } from './settings.ts';
 import { checkBackend, checkOpen, checkSetup } from './setup.ts';
-import type { StoreLife } from './store-life.ts';
+import { StoreLife } from './store-life.ts';
 
 /** Checks of `SessionOptions`, for the options of a backend. */
 export const sessionOptionChecks: Readonly<Record<keyof SessionOptions, Check>> = {
@@ -76,6 +76,8 @@ export class StoredSession<T extends object = AgentInputItem> implements Managed
   readonly #timeoutMs: number | undefined;
   #closed = false;
   #closing: Promise<void> | undefined;
+  /** Of a session that lets go of its client: what was called before is waited for. */
+  readonly #own: StoreLife | undefined;
   /** Of the store that it is of. */
   #life: StoreLife | undefined;
   /** Ends when every change that was called before has ended. */
@@ -95,6 +97,7 @@ export class StoredSession<T extends object = AgentInputItem> implements Managed
     this.#timeoutMs = options.operationTimeoutMs ?? timeoutMs;
     this.#backend = open(sessionId);
     checkBackend(this.#backend, `HistoryBackend of ${name}`, METHODS, OPTIONAL);
+    if (this.#backend.close !== undefined) this.#own = new StoreLife();
   }
 
   /** By `close()`, or with the store that the session is of. */
@@ -188,11 +191,11 @@ export class StoredSession<T extends object = AgentInputItem> implements Managed
     }
   }
 
-  /** Final from its first call; what was called before still ends. Does nothing for a client that was handed in. */
+  /** Final from its first call; what was called before still ends, reads too. Does nothing for a client that was handed in. */
   async close(): Promise<void> {
-    if (this.#backend.close === undefined) return;
+    if (this.#own === undefined) return;
     this.#closed = true;
-    this.#closing ??= this.#last.then(() => this.#backend.close?.());
+    this.#closing ??= this.#own.end().then(() => this.#backend.close?.());
     try {
       await this.#closing;
     } catch (error) {
@@ -293,8 +296,9 @@ export class StoredSession<T extends object = AgentInputItem> implements Managed
     return encodeItems(items, this.sessionId, this.#setup.encoding);
   }
 
-  /** A store waits for it when it closes. */
+  /** Whoever closes, the session or its store, waits for it. */
   #tracked<R>(call: Promise<R>): Promise<R> {
+    this.#own?.track(call);
     return this.#life?.track(call) ?? call;
   }
 

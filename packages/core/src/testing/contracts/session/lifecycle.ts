@@ -16,12 +16,14 @@ export const lifecycle: readonly SessionCase[] = [
   },
   {
     id: 'H2',
-    title: 'calls after close reject, those that would do nothing too',
+    title: 'calls before close end, those after it reject, be it that they would do nothing',
     async body(scene) {
       const session = await scene.managed();
-      const before = session.addItems(users(1));
+      const before = [session.addItems(users(1)), session.getItems(), session.ping()] as const;
       await session.close();
-      await before;
+      const [, items, answers] = await Promise.all(before);
+      same(items, users(1), 'items of a read that was called before close');
+      check(answers, 'ping() that was called before close to be true');
       if (!session.closed) skip('close() leaves this session open');
       const calls = { ...sessionCalls(session), ping: () => session.ping() };
       for (const [name, call] of Object.entries(calls)) await refuses(call, 'session_closed', name);
