@@ -101,7 +101,7 @@ describe('the evidence of what the model saw', () => {
         countUsage: () => undefined,
       });
       hook.answered([{ ...reasoning, id: 'rs_1' }], []);
-      expect(hook.exchange?.itemDigests).toEqual([itemDigest(reasoning as AgentInputItem, 'normalized')]);
+      expect(hook.exchange?.itemDigests).toEqual([itemDigest(reasoning as unknown as AgentInputItem, 'normalized')]);
     }
   });
 });
