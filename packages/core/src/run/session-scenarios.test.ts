@@ -100,6 +100,27 @@ bothForms((runForm, form) => {
       expect(kindsOf(model.calls[1]?.request.input ?? [])).toBe('u fc fco u');
     });
 
+    it('is all of the final turn when an output guardrail throws: reasoning, call and output [SESS-087]', async () => {
+      const session = new PlainSession();
+      const failure = new Error('no verdict');
+      const throws: OutputGuardrail = {
+        name: 'o',
+        execute: () => {
+          throw failure;
+        },
+      };
+      const agent = new Agent({
+        name: 'A',
+        model: new ScriptedModel([[reasoning('why'), call('t', 'c1')]]),
+        tools: [effectTool('t', [], { result: () => 'said' })],
+        toolUseBehavior: 'stop_on_first_tool',
+        outputGuardrails: [throws],
+      });
+      expect(await rejection(runForm(agent, 'x', { session }))).toBe(failure);
+      expect(session.log.filter((line) => line.startsWith('add'))).toEqual(['add[u]', 'add[reasoning fc fco]']);
+      expect(outputsOf(session.items)).toEqual(['said']);
+    });
+
     it('is what the filter of a handoff leaves of that turn, or all of it with items for the model or nesting; earlier turns whole [SESS#29]', async () => {
       const filters = {
         removeAllTools,
