@@ -8,8 +8,9 @@ import { createClient } from '@libsql/client';
 import Database from 'better-sqlite3';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { sql } from 'drizzle-orm/sql/sql';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
+import type { MySqlDialect } from '../src/dialects/mysql.ts';
 import { DrizzleSession } from '../src/index.ts';
 import { createAgentTables as createMySqlTables, createTables as createTablesOfMySql } from '../src/mysql.ts';
 import { createAgentTables, createTables } from '../src/pg.ts';
@@ -18,6 +19,7 @@ import { start } from './processes/child.ts';
 import { open } from './support/databases.ts';
 import type { DriverName, Opened } from './support/databases.ts';
 import { execute } from './support/fixture.ts';
+import { historyOf, read, textsOf } from './support/history.ts';
 import { makeTables } from './support/tables.ts';
 
 beforeAll(() => configureLogging({ level: 'error' }));
@@ -322,6 +324,48 @@ describe('MySQL and MariaDB', () => {
     await Promise.all([client.end(), other.end()]);
   });
 
+  it('appends by six statements: the answer of the insertion says the version [SESS-263]', async () => {
+    const [{ createConnection }, { drizzle: connect }] = await Promise.all([
+      import('mysql2/promise'),
+      import('drizzle-orm/mysql2'),
+    ]);
+    const client = await createConnection(opened().url);
+    const { logger, statements } = remembering();
+    const history = historyOf(connect({ client, logger }), 'six');
+    await history.read(0);
+    statements.length = 0;
+    await history.write({ type: 'append', texts: textsOf(3) });
+    const sent = statements.map(({ text }) => /^\w+/.exec(text)?.[0].toLowerCase());
+    expect(sent).toEqual(['begin', 'insert', 'select', 'update', 'insert', 'commit']);
+    await client.end();
+  });
+
+  it('inserts as much at once as half a packet holds; reads share a lock on MariaDB, on MySQL none [SESS-263]', async () => {
+    const [{ createConnection }, { drizzle: connect }] = await Promise.all([
+      import('mysql2/promise'),
+      import('drizzle-orm/mysql2'),
+    ]);
+    const client = await createConnection(opened().url);
+    const { logger, statements } = remembering();
+    const history = historyOf(connect({ client, logger }), 'packets');
+    // The first call looks which server it is.
+    await history.read(0);
+    const dialect = history.dialect as MySqlDialect;
+    // Room for two of these, with what is counted on top of each.
+    dialect.maxPacket = 40_000;
+    const texts = Array.from({ length: 5 }, () => JSON.stringify(user('x'.repeat(5000))));
+    statements.length = 0;
+    await history.write({ type: 'append', texts });
+    expect(statements.filter(({ text }) => text.startsWith('insert into `agent_messages`'))).toHaveLength(3);
+    for (const isMariaDB of [true, false]) {
+      dialect.isMariaDB = isMariaDB;
+      statements.length = 0;
+      expect(await read(history)).toEqual(texts);
+      expect(statements.map(({ text }) => text.includes('lock in share mode'))).toEqual([isMariaDB]);
+    }
+    await client.end();
+  });
+
   it('goes on after a deadlock with another writer [SESS-263]', async () => {
     const session = (): DrizzleSession<object> => new DrizzleSession<object>('busy', { db: opened().db });
     await Promise.all(
@@ -363,11 +407,14 @@ describe.each<DriverName>(['better-sqlite3', 'libsql'])('SQLite by %s', (driver)
       versions.set(operation, (await session(operation).readHistory(0)).version);
     }
     const holder = await holding(own);
+    const transactions = vi.spyOn(own.db as { transaction(): unknown }, 'transaction');
     const results = await Promise.allSettled(
       faultOperations.map((operation) => makeChange(session(operation), operation, versions.get(operation) ?? '')),
     );
     for (const result of results)
       expect(result).toMatchObject({ status: 'rejected', reason: expect.any(SessionBusyError) as Error });
+    // Once, and five times again.
+    expect(transactions).toHaveBeenCalledTimes(6 * faultOperations.length);
     for (const operation of faultOperations) expect(await session(operation).getItems()).toEqual(faultStart);
     await holder.release();
     await own.close();
@@ -417,6 +464,26 @@ describe('SQLite by better-sqlite3', () => {
     },
   );
 
+  it('waits twice as long each time that it finds the database locked [SESS-264]', async () => {
+    const session = sessionOn(opened(), 'delays');
+    await session.addItems(faultStart);
+    const holder = await holding(opened());
+    // Of a delay between a half and all of it.
+    const random = vi.spyOn(Math, 'random').mockReturnValue(1);
+    const delays: unknown[] = [];
+    const later = globalThis.setTimeout;
+    const timers = vi.spyOn(globalThis, 'setTimeout').mockImplementation((run: () => void, ms = 0) => {
+      // The others are of calls that take too long.
+      if (ms >= 20_000) return later(run, ms);
+      delays.push(ms);
+      return later(run, 0);
+    });
+    await expect(session.clearSession()).rejects.toThrow(SessionBusyError);
+    for (const spy of [random, timers]) spy.mockRestore();
+    await holder.release();
+    expect(delays).toEqual([50, 100, 200, 400, 800]);
+  });
+
   it('leaves foreign keys as they are: off and on [SESS-264]', async () => {
     for (const on of [0, 1]) {
       const client = new Database(':memory:');
@@ -441,6 +508,71 @@ describe('SQLite by better-sqlite3', () => {
     client.close();
   });
 });
+
+it('two databases of drizzle over one client wait for each other, libsql [SESS-264]', async () => {
+  const opened = await open('libsql');
+  await makeTables(opened);
+  const { drizzle: connect } = await import('drizzle-orm/libsql');
+  const client = createClient({ url: `file:${opened.url}` });
+  const sessions = ['one', 'two'].map((id) => new DrizzleSession<object>(id, { db: connect({ client }) }));
+  const transactions = vi.spyOn(client, 'transaction');
+  await Promise.all(sessions.flatMap((session) => [session.addItems(users(3)), session.popItem()]));
+  // None of them found the other at it.
+  expect(transactions).toHaveBeenCalledTimes(4);
+  for (const session of sessions) expect(await session.getItems()).toEqual(users(2));
+  client.close();
+  await opened.close();
+});
+
+describe.each<DriverName>(['node-postgres', 'mysql2', 'better-sqlite3'])('stamps, %s', (driver) => {
+  const opened = opening(driver);
+
+  it('are of the time zone of the session, as those that the database gives by itself [SESS-261]', async () => {
+    // In the west of the server: there stamps of another zone would be of the future.
+    const zones = { pg: sql`set time zone 'America/Anchorage'`, mysql: sql`set time_zone = '-09:00'` };
+    const { dialect, url } = opened();
+    const alone = await connectAlone(driver, url);
+    const on = { db: alone.db, dialect };
+    if (dialect !== 'sqlite') await execute(on, zones[dialect]);
+    const session = new DrizzleSession<object>('zone', { db: alone.db });
+    const asPython = async (content: string): Promise<unknown> =>
+      await execute(
+        on,
+        sql`insert into agent_messages (session_id, message_data) values ('zone', ${JSON.stringify(user(content))})`,
+      );
+    await session.addItems(users(1));
+    await asPython('2');
+    await session.replaceHistory(users(3), { ifVersion: (await session.readHistory()).version });
+    await asPython('4');
+    expect(await session.getItems()).toEqual(users(4));
+    await alone.close();
+  });
+});
+
+/** By one connection, so that what it is told holds for all. */
+async function connectAlone(
+  driver: DriverName,
+  url: string,
+): Promise<{ readonly db: Opened['db']; readonly close: () => Promise<unknown> }> {
+  if (driver === 'node-postgres') {
+    const [{ default: pg }, { drizzle: connect }] = await Promise.all([
+      import('pg'),
+      import('drizzle-orm/node-postgres'),
+    ]);
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    return { db: connect({ client }), close: () => client.end() };
+  }
+  if (driver === 'mysql2') {
+    const [{ createConnection }, { drizzle: connect }] = await Promise.all([
+      import('mysql2/promise'),
+      import('drizzle-orm/mysql2'),
+    ]);
+    const client = await createConnection(url);
+    return { db: connect({ client }), close: () => client.end() };
+  }
+  return await open(driver, url);
+}
 
 describe.each<DriverName>(['node-postgres', 'mysql2'])('locks, %s', (driver) => {
   const opened = opening(driver);
