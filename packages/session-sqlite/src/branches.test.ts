@@ -130,6 +130,19 @@ describe('a branch', () => {
     expect(await main.branch('b', { fromTurn: 1 }).getItems()).toEqual([{ role: 'assistant', content: 'hello' }]);
   });
 
+  it('gets items and their places in one transaction: none without the other [SESS-203]', async () => {
+    const path = freshPath();
+    await using main = await filled(path, 2);
+    await using branch = main.branch('b', { fromTurn: 2 });
+    await branch.getItems();
+    sql(path, `CREATE TRIGGER full BEFORE INSERT ON message_structure BEGIN SELECT RAISE(ABORT, 'no place'); END`);
+    for (const one of [main, branch]) await expect(one.addItems(turn(3))).rejects.toThrow('no place');
+    sql(path, 'DROP TRIGGER full');
+    expect(count(path, 'agent_messages')).toBe(4);
+    expect(await main.getItems()).toEqual(turns(2));
+    expect(await branch.getItems()).toEqual(turn(1));
+  });
+
   it('pops from itself alone; a row goes when no branch has it [SESS#65, SESS-207]', async () => {
     const path = freshPath();
     await using main = await filled(path);

@@ -802,7 +802,7 @@ bothForms((runForm, form) => {
       },
     );
 
-    it('keeps the write acknowledged when compaction fails; a resume compacts again and stores nothing twice [STATE-329, STATE#109, RUN-1608, SESS-107]', async () => {
+    it('keeps the write acknowledged when compaction fails; a resume compacts again and stores nothing twice [STATE-329, STATE#109, RUN-1608, SESS-107, SESS-122]', async () => {
       let failing = true;
       const { session, compacting, asked } = await wrapped(new MemorySession(), {
         shouldCompact: () => {

@@ -4,7 +4,7 @@ import type { AgentInputItem, RunItem, InputGuardrail, OutputGuardrail, RunConte
 import { removeAllTools } from '../extensions/index.ts';
 import type { ContextAwareSession } from '../session.ts';
 import { bothForms } from '../testing/forms.ts';
-import { reasoning, ScriptedModel, text, toolCall } from '../testing/index.ts';
+import { reasoning, refusal, ScriptedModel, text, toolCall } from '../testing/index.ts';
 import { z } from 'zod';
 import { effectTool, kindsOf, PlainSession, rejection, user } from '../../test/run-kit.ts';
 
@@ -119,6 +119,16 @@ bothForms((runForm, form) => {
       expect(await rejection(runForm(agent, 'x', { session }))).toBe(failure);
       expect(session.log.filter((line) => line.startsWith('add'))).toEqual(['add[u]', 'add[reasoning fc fco]']);
       expect(outputsOf(session.items)).toEqual(['said']);
+      // A refusal, and what a handler says in its place.
+      session.items.length = 0;
+      const refusing = new Agent({
+        name: 'A',
+        model: new ScriptedModel([[reasoning('why'), refusal('no')]]),
+        outputGuardrails: [throws],
+      });
+      const errorHandlers = { modelRefusal: () => ({ finalOutput: 'instead' }) };
+      expect(await rejection(runForm(refusing, 'x', { session, errorHandlers }))).toBe(failure);
+      expect(session.kinds).toBe('u reasoning m m');
     });
 
     it('is what the filter of a handoff leaves of that turn, or all of it with items for the model or nesting; earlier turns whole [SESS#29]', async () => {

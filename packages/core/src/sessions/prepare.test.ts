@@ -78,7 +78,7 @@ describe('the default order', () => {
     expect(stored[0]).toHaveProperty('created_by', 'x');
   });
 
-  it('omits ids of stored reasoning when the run does, unless the session keeps them [SESS-062, IL-032]', async () => {
+  it('omits ids of stored reasoning when the run does, unless the session keeps them [SESS#31, SESS-062, IL-032]', async () => {
     const history = [reasoning('rs_1'), answer('yes')];
     expect((await prepare(history, { reasoningItemIdPolicy: 'omit' })).input[0]).toEqual({
       type: 'reasoning',
