@@ -102,13 +102,25 @@ describe('OpenAIConversationsSession', () => {
       'mcp_list_tools',
       'mcp_approval_request',
       'mcp_call',
+      'item_reference',
       'program',
       'program_output',
     ];
-    const lose = ['computer_call_output', 'custom_tool_call', 'shell_call', 'compaction', 'tool_search_call'];
-    await session.addItems([...keep, ...lose].map((type) => item({ type, id: `id_${type}` })));
-    const [request] = sent('POST', '/items');
-    expect(request && itemsOf(request).map(({ id }) => id)).toEqual([
+    const lose = [
+      'computer_call_output',
+      'custom_tool_call',
+      'custom_tool_call_output',
+      'shell_call',
+      'shell_call_output',
+      'apply_patch_call',
+      'apply_patch_call_output',
+      'compaction',
+      'tool_search_call',
+      'tool_search_output',
+      'mcp_approval_response',
+    ];
+    for (const types of [keep, lose]) await session.addItems(types.map((type) => item({ type, id: `id_${type}` })));
+    expect(sent('POST', '/items').flatMap((request) => itemsOf(request).map(({ id }) => id))).toEqual([
       ...keep.map((type) => `id_${type}`),
       ...lose.map(() => undefined),
     ]);
@@ -117,12 +129,16 @@ describe('OpenAIConversationsSession', () => {
       item({ type: 'reasoning', id: '__fake_id__', summary: [], encrypted_content: 'x' }),
       item({ type: 'reasoning', summary: [] }),
       item({ ...user('hi'), id: 'msg_1', provider_data: { a: 1 }, created_by: 'x', _agents_tool_title: 't' }),
+      item({ type: 'function_call', id: 'fc_1', call_id: 'c1', name: 'look', arguments: '{}' }),
+      item({ type: 'function_call_output', id: 'fco_1', call_id: 'c1', output: 'seen' }),
     ]);
-    const second = sent('POST', '/items')[1];
-    expect(second && itemsOf(second)).toEqual([
+    const last = sent('POST', '/items').at(-1);
+    expect(last && itemsOf(last)).toEqual([
       { type: 'reasoning', id: 'rs_1', summary: [] },
       { type: 'reasoning', summary: [], encrypted_content: 'x' },
       user('hi'),
+      { type: 'function_call', call_id: 'c1', name: 'look', arguments: '{}' },
+      { type: 'function_call_output', call_id: 'c1', output: 'seen' },
     ]);
     const before = sent('POST', '/items').length;
     await session.addItems([item({ type: 'reasoning', summary: [] })]);
