@@ -129,6 +129,27 @@ describe.each<DriverName>(['node-postgres', 'postgres.js', 'mysql2', 'better-sql
     expect(broken).toHaveLength(1 + 500);
   });
 
+  it('lists without a look at the items: none of them can be read here [SESS-372]', async () => {
+    await empty();
+    const store = new DrizzleSessionStore({ db: opened.db });
+    for (const id of ['a', 'b']) await store.session(id).addItems([user('x'), user('y')]);
+    const rename = async (from: string, to: string): Promise<unknown> =>
+      await execute(
+        opened,
+        sql`alter table agent_messages rename column ${sql.identifier(from)} to ${sql.identifier(to)}`,
+      );
+    await rename('message_data', 'hidden');
+    try {
+      expect((await store.list({ order: 'id' })).sessions.map(({ itemCount }) => itemCount)).toEqual([
+        undefined,
+        undefined,
+      ]);
+      expect((await store.list({ withCount: true })).sessions.map(({ itemCount }) => itemCount)).toEqual([2, 2]);
+    } finally {
+      await rename('hidden', 'message_data');
+    }
+  });
+
   it('takes dates that no column holds, at both ends [SESS-371, 374]', async () => {
     await empty();
     const store = new DrizzleSessionStore({ db: opened.db });

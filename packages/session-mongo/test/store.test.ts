@@ -52,6 +52,28 @@ it('is opened by an address, and keeps what the address says to itself [SESS-391
     expect(() => MongoDBSessionStore.open(url)).toThrow(/^(?!.*secret).*mongodb: or mongodb\+srv:/);
 });
 
+it('lists without a look at the items, and counts them when that is asked for [SESS-372]', async () => {
+  const database = freshName();
+  const watched = new MongoClient(mongoUrl(), { monitorCommands: true });
+  try {
+    const store = new MongoDBSessionStore({ client: watched, database });
+    for (const id of ['a', 'b']) await store.session(id).addItems([user('x'), user('y')]);
+    const asked: unknown[] = [];
+    watched.on('commandStarted', ({ commandName, command }) =>
+      asked.push((command as Record<string, unknown>)[commandName]),
+    );
+    expect((await store.list({ order: 'id' })).sessions.map(({ itemCount }) => itemCount)).toEqual([
+      undefined,
+      undefined,
+    ]);
+    expect(asked).toEqual(['agent_sessions']);
+    expect((await store.list({ withCount: true })).sessions.map(({ itemCount }) => itemCount)).toEqual([2, 2]);
+  } finally {
+    await client.db(database).dropDatabase();
+    await watched.close();
+  }
+});
+
 it('lists sessions that the Python SDK made, those without an update too [SESS-371]', async () => {
   const database = freshName();
   const { sessions, messages } = raw(client, database);

@@ -101,6 +101,26 @@ bothForms((runForm, form) => {
       expect(kindsOf(await session.getItems())).toBe('u u fc fco fc fco m');
     });
 
+    it('who wrote during a pause are part of the history; those after it are noticed [SESS-361]', async () => {
+      for (const isLate of [false, true]) {
+        const session = new MemorySession();
+        const model = new ScriptedModel([
+          toolCall('gated'),
+          async () => {
+            if (isLate) await session.addItems([user('after the pause')]);
+            return 'done';
+          },
+        ]);
+        const agent = new Agent({ name: 'A', model, tools: [effectTool('gated', [], { needsApproval: true })] });
+        const state = (await runForm(agent, 'x', { session, ...detect })).toState();
+        await session.addItems([user('during the pause')]);
+        for (const item of state.interruptions) state.approve(item);
+        const ended = await runForm(agent, state, { session, ...detect }).catch((error: unknown) => error);
+        expect(ended).toMatchObject(isLate ? { code: 'session_version_conflict' } : { finalOutput: 'done' });
+        expect(kindsOf(await session.getItems())).toBe(isLate ? 'u fc u fco u' : 'u fc u fco m');
+      }
+    });
+
     it('need a session with versions: refused before anything is read or sent [SESS-361]', async () => {
       const session = new PlainSession();
       const model = new ScriptedModel(['done']);

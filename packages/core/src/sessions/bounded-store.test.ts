@@ -260,9 +260,14 @@ describe('a store of sessions, to its backend,', () => {
   it('deletes some sessions with each call [SESS-374]', async () => {
     const backend = new Backend([]);
     const sessions = Array.from({ length: 120 }, (_, index) => ({ sessionId: `s${index}`, updatedAt: new Date(0) }));
-    backend.list = async () => ({ sessions });
+    const limits: number[] = [];
+    backend.list = async ({ limit }: { limit?: number } = {}) => {
+      limits.push(limit ?? 0);
+      return { sessions };
+    };
     expect(await makeStore(backend).prune({ idleForMs: 1 })).toEqual({ sessions: 120, items: 0 });
     expect(backend.calls).toEqual(['remove 50', 'remove 50', 'remove 20']);
+    expect(limits).toEqual([500]);
   });
 
   it('lets the backend take away what stayed of sessions, by time alone and never as a trial [SESS-374]', async () => {

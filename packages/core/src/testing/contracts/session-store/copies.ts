@@ -8,7 +8,9 @@ export const copies: readonly StoreCase[] = [
     title: 'a fork has the items of its source, and goes its own way',
     async body(scene) {
       const store = await scene.filled(turns(2));
+      await store.setMetadata(scene.id, { tag: 1 });
       const copy = await store.fork(scene.id, `${scene.id}-copy`);
+      same((await store.get(`${scene.id}-copy`))?.metadata, undefined, 'metadata of the copy');
       same(copy.sessionId, `${scene.id}-copy`, 'session id of the copy');
       same(await copy.getItems(), turns(2), 'items of the copy');
       await copy.addItems([user('only here')]);
@@ -28,7 +30,11 @@ export const copies: readonly StoreCase[] = [
       same(await store.session(scene.id).getItems(), turns(3), 'items of the source');
       const empty = await store.fork(scene.id, `${scene.id}-1`, { untilTurn: 1 });
       same(await empty.getItems(), [], 'items before the first turn');
-      await rejection(() => store.fork(scene.id, `${scene.id}-5`, { untilTurn: 5 }), 'fork() until a turn that is not');
+      for (const untilTurn of [4, 5]) {
+        const what = `fork() until turn ${untilTurn} of three`;
+        const error = await rejection(() => store.fork(scene.id, `${scene.id}-5`, { untilTurn }), what);
+        same(error['name'], 'UserError', `name of the error of ${what}`);
+      }
       check((await store.get(`${scene.id}-5`)) === undefined, 'no session after a refused fork');
     },
   },

@@ -74,6 +74,7 @@ export const exports: readonly StoreCase[] = [
         'items in another order': [lines[0] ?? '', lines[2] ?? '', lines[1] ?? '', ...lines.slice(3)],
         'a changed item': lines.map((line) => line.replace('question 1', 'question 9')),
         'a line that is no JSON': lines.map((line, index) => (index === 2 ? '{"role":\n' : line)),
+        'another count': [...lines.slice(0, -1), (lines.at(-1) ?? '').replace('"items":10', '"items":9')],
         'another format': ['{"format":"other","version":1}\n', ...lines.slice(1)],
         'another version': [(lines[0] ?? '').replace('"version":1', '"version":2'), ...lines.slice(1)],
         'no header': lines.slice(1),

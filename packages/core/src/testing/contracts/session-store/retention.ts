@@ -37,7 +37,17 @@ export const retention: readonly StoreCase[] = [
         await scene.age(`${scene.id}-${days}`, days * DAY);
       }
       const olderThan = new Date(Date.now() - 15 * DAY);
+      const oldest = new Date(Date.now() - 35 * DAY);
+      same(
+        await store.prune({ olderThan: oldest, idleForMs: 5 * DAY }),
+        { sessions: 0, items: 0 },
+        'a date that none passed',
+      );
       same(await store.prune({ olderThan, idleForMs: 25 * DAY }), { sessions: 1, items: 1 }, 'both limits');
+      const then = (await store.get(`${scene.id}-20`))?.updatedAt;
+      check(then !== undefined, 'a time of the last update');
+      for (const dryRun of [true, false])
+        same(await store.prune({ olderThan: then, dryRun }), { sessions: 0, items: 0 }, 'the very time of an update');
       same(await store.prune({ olderThan }), { sessions: 1, items: 1 }, 'one limit');
       same(idsOf(await all(store)), [`${scene.id}-10`], 'sessions');
     },
