@@ -116,8 +116,10 @@ describe('keys', () => {
     expect(masterBytes(`${a43}=`)).toEqual(zero);
     expect(masterBytes(`${a43.slice(0, 20)} ${a43.slice(20)}=`)).toEqual(zero);
     expect(masterBytes(`${a43}=more`)).toEqual(zero);
+    // No padding that is complete.
+    expect(masterBytes(`AA=AAAA=${'A'.repeat(37)}=`)).toEqual(zero);
     expect(masterBytes('A'.repeat(44))).toEqual(raw('A'.repeat(44)));
-    expect(masterBytes(`${a43.slice(1)}ü=`)).toEqual(raw(`${a43.slice(1)}ü=`));
+    expect(masterBytes(`${a43}ü=`)).toEqual(raw(`${a43}ü=`));
     expect(masterBytes('correct horse')).toEqual(raw('correct horse'));
     expect(masterBytes(`-_${'A'.repeat(41)}=`)).toEqual(masterBytes(`+/${'A'.repeat(41)}=`));
   });
@@ -131,6 +133,7 @@ describe('keys', () => {
     expect(await of('new', 'old').getItems()).toEqual([user('1'), user('2')]);
     expect(await of('old').getItems()).toEqual([user('1')]);
     expect(await of('new').getItems()).toEqual([user('2')]);
+    expect(await of('newest', 'new', 'old').getItems()).toEqual([user('1'), user('2')]);
     expect((await inner.getItems()).map((item) => (item as { kid: unknown }).kid)).toEqual(['hkdf-v1', 'hkdf-v1']);
   });
 
@@ -152,6 +155,14 @@ describe('what is stored', () => {
     );
     expect(JSON.stringify(stored)).not.toMatch(/secret|user/);
     expect(new Set(stored.map((item) => (item as { payload: string }).payload)).size).toBe(2);
+  });
+
+  it('is compact JSON in UTF-8 to who has the key [SESS-283]', async () => {
+    const inner = new MemorySession<object>('s');
+    await new EncryptedSession<object>(inner, { encryptionKey: KEY }).addItems([user('漢字')]);
+    const [stored] = (await inner.getItems()) as { payload: string }[];
+    const key = await sessionKey(masterBytes(KEY), 's');
+    expect((await open([key], stored?.payload))?.text).toBe('{"role":"user","content":"漢字"}');
   });
 
   it('is not read once a byte of it was changed [SESS#54, SESS-283]', async () => {
@@ -217,10 +228,13 @@ describe('age', () => {
     const sink = vi.fn<(record: LogRecord) => void>();
     configureLogging({ sink, level: 'debug' });
     const inner = new MemorySession<object>('s', { items: [user('1'), user('2'), user('3')] });
-    await new EncryptedSession(inner, { encryptionKey: KEY }).getItems();
-    expect(sink.mock.calls).toEqual([
-      [expect.objectContaining({ level: 'debug', data: { sessionId: 's', count: 3 } })],
-    ]);
+    const told = expect.objectContaining({ level: 'debug', data: { sessionId: 's', count: 3 } }) as LogRecord;
+    const session = new EncryptedSession(inner, { encryptionKey: KEY });
+    await session.getItems();
+    expect(sink.mock.calls).toEqual([[told]]);
+    // In windows of 1, 2 and 4.
+    await session.getItems(1);
+    expect(sink.mock.calls).toEqual([[told], [told]]);
   });
 });
 
@@ -238,18 +252,22 @@ describe('pop', () => {
   });
 
   it('drops what was never encrypted, or returns it where that is wanted [SESS#87, SESS-287]', async () => {
-    const incomplete = { __enc__: 1, v: 1, payload: 'x' };
+    const whole = { __enc__: 1, v: 1, kid: 'hkdf-v1', payload: 'x' };
+    const incomplete = [
+      ...Object.keys(whole).map((missing) => Object.fromEntries(Object.entries(whole).filter(([k]) => k !== missing))),
+      { ...whole, __enc__: true },
+    ];
     for (const plaintext of ['skip', 'pass'] as const) {
       const inner = new MemorySession<object>('s');
       const session = new EncryptedSession<object>(inner, { encryptionKey: KEY, ttlMs: null, plaintext });
       await session.addItems([user('1')]);
-      await inner.addItems([user('plain'), incomplete]);
+      await inner.addItems([user('plain'), ...incomplete]);
       await session.addItems([user('2')]);
-      const all = [user('1'), user('plain'), incomplete, user('2')];
-      expect(await session.getItems()).toEqual(plaintext === 'pass' ? all : [all[0], all[3]]);
+      const all = [user('1'), user('plain'), ...incomplete, user('2')];
+      expect(await session.getItems()).toEqual(plaintext === 'pass' ? all : [user('1'), user('2')]);
       expect(await session.popItem()).toEqual(user('2'));
-      expect(await session.popItem()).toEqual(plaintext === 'pass' ? incomplete : user('1'));
-      expect(await inner.getItems()).toHaveLength(plaintext === 'pass' ? 2 : 0);
+      expect(await session.popItem()).toEqual(plaintext === 'pass' ? incomplete.at(-1) : user('1'));
+      expect(await inner.getItems()).toHaveLength(plaintext === 'pass' ? 1 + incomplete.length : 0);
     }
   });
 
@@ -276,6 +294,24 @@ describe('pop', () => {
       expect(await foreign.getItems()).toEqual([user('foreign')]);
     }
   });
+
+  it('gives nothing that another one popped meanwhile [SESS-283]', async () => {
+    for (const capable of [true, false]) {
+      const store = new MemorySession<object>('s');
+      const inner = capable ? store : plainSession(store);
+      const session = new EncryptedSession<object>(inner, { encryptionKey: KEY, ttlMs: null });
+      await session.addItems([user('1')]);
+      const getItems = inner.getItems.bind(inner);
+      Object.defineProperty(inner, 'getItems', {
+        async value(limit?: number) {
+          const items = await getItems(limit);
+          await store.popItem();
+          return items;
+        },
+      });
+      expect(await session.popItem()).toBeUndefined();
+    }
+  });
 });
 
 it('reads until it has found enough, or until maxScanItems [SESS#88, SESS-285]', async () => {
@@ -294,11 +330,16 @@ it('reads until it has found enough, or until maxScanItems [SESS#88, SESS-285]',
   await expect(read(16, 3)).rejects.toThrow(/maxScanItems/);
   await expect(read(8)).rejects.toMatchObject({ code: 'session_error' });
   expect(await read(9)).toEqual(both);
-  expect(windows).toEqual([2, 3, 6, 7, 8, 9]);
+  // What is left has to be more than the last window.
+  await expect(read(6, 3)).rejects.toThrow(/maxScanItems/);
+  expect(windows).toEqual([2, 3, 6, 7, 8, 9, 3]);
   windows.length = 0;
   expect(await read(undefined)).toEqual(both);
   expect(await read(undefined, 3)).toEqual(both);
   expect(windows).toEqual([undefined, 3, 6, 12]);
+  await new EncryptedSession<object>(inner, { encryptionKey: KEY }).addItems([user('3')]);
+  await inner.addItems([user('plain')]);
+  expect(await read(undefined, 2)).toEqual([user('2'), user('3')]);
 });
 
 describe('capabilities', () => {
@@ -333,15 +374,17 @@ describe('capabilities', () => {
     expect(await session.getItems()).toEqual([user('w')]);
   });
 
-  it('replace a suffix of what can be read, keep what only others can read, and reclaim what is too old [SESS-288, SESS-328]', async () => {
+  it('replace a suffix of what can be read, keep what only others can read, and let go of what is too old [SESS-288, SESS-328]', async () => {
     const inner = new MemorySession<object>('s');
     let now = 1_700_000_000_000;
     const session = managed(new EncryptedSession<object>(inner, { encryptionKey: KEY, ttlMs: 60_000, now: () => now }));
     const foreign = new EncryptedSession<object>(inner, { encryptionKey: 'another', ttlMs: null });
+    await foreign.addItems([user('first')]);
     await session.addItems([user('old')]);
     now += 120_000;
     await session.addItems([user('1')]);
     await foreign.addItems([user('theirs')]);
+    await inner.addItems([user('plain'), (await inner.getItems())[1]!]);
     await session.addItems([user('2')]);
     const replace = async () =>
       await session.applyHistoryTransaction({
@@ -355,8 +398,9 @@ describe('capabilities', () => {
     await replace();
     await replace();
     expect(await session.getItems()).toEqual([user('summary')]);
-    expect(await foreign.getItems()).toEqual([user('theirs')]);
-    expect(await inner.getItems()).toHaveLength(2);
+    expect(await foreign.getItems()).toEqual([user('first'), user('theirs')]);
+    // The old one before stays, that in between went.
+    expect((await inner.getItems()).map((item) => '__enc__' in item)).toEqual([true, true, true, false, true]);
   });
 
   it('reclaim what is too old at the head of the history with a suffix, and nowhere else [SESS-328]', async () => {
@@ -419,11 +463,20 @@ describe('capabilities', () => {
     await session.getItems(3, context);
     await session.addItems([], context);
     await session.popItem(context);
+    await session.clearSession(context);
     expect(calls).toEqual([
       ['getItems', undefined, context],
       ['getItems', 3, context],
       ['addItems', [], context],
       ['getItems', 1, context],
+      ['clearSession', context],
+    ]);
+    await session.addItems([user('x')]);
+    calls.length = 0;
+    await session.popItem(context);
+    expect(calls).toEqual([
+      ['getItems', 1, context],
+      ['popItem', context],
     ]);
     calls.length = 0;
     const plain = new EncryptedSession<object>(spy(false), { encryptionKey: KEY });
@@ -431,6 +484,39 @@ describe('capabilities', () => {
     await plain.getItems(3);
     await plain.clearSession();
     expect(calls).toEqual([['getItems'], ['getItems', 3], ['clearSession']]);
+  });
+
+  it('hand the context down with transactions and versions, too [SESS-033, SESS-288]', async () => {
+    const context = new RunContext({});
+    const inner = Object.assign(new MemorySession<object>('s'), { acceptsRunContext: true });
+    const without: string[] = [];
+    for (const name of [
+      'getItems',
+      'applyHistoryTransaction',
+      'readHistory',
+      'appendIfVersion',
+      'replaceHistory',
+    ] as const) {
+      const method = (inner[name] as (...args: unknown[]) => Promise<unknown>).bind(inner);
+      const value = async (...args: unknown[]): Promise<unknown> => {
+        if (args.at(-1) !== context) without.push(name);
+        return await method(...args);
+      };
+      Object.defineProperty(inner, name, { value });
+    }
+    const session = new EncryptedSession<object>(inner, { encryptionKey: KEY }) as unknown as {
+      [name in keyof ManagedSession<object>]: (...args: unknown[]) => Promise<never>;
+    };
+    const { version } = await session.readHistory(undefined, context);
+    await session.appendIfVersion(version, [user('1')], {}, context);
+    await session.replaceHistory([user('1')], {}, context);
+    for (const transaction of [
+      { type: 'append_items', items: [user('2')] },
+      { type: 'replace_suffix', expectedSuffix: [user('2')], replacement: [user('3')] },
+    ])
+      await session.applyHistoryTransaction({ operationId: transaction.type, transaction }, context);
+    expect(await session.popItem(context)).toEqual(user('3'));
+    expect(without).toEqual([]);
   });
 });
 
@@ -452,8 +538,11 @@ it('has the id and the settings of the wrapped session, and writes them through 
   const session = new EncryptedSession<object>(inner, { encryptionKey: KEY });
   session.sessionSettings = { limit: 1 };
   expect(inner.sessionSettings).toEqual({ limit: 1 });
-  await session.addItems([user('1'), user('2')]);
-  expect(await session.getItems()).toEqual([user('2')]);
+  await session.addItems([user('1'), user('2'), user('3')]);
+  expect(await session.getItems()).toEqual([user('3')]);
+  Object.assign(inner, { sessionSettings: { limit: 2 } });
+  expect(session.sessionSettings).toEqual({ limit: 2 });
+  expect(await session.getItems()).toEqual([user('2'), user('3')]);
   expect([session.sessionId, await session.getSessionId()]).toEqual(['s', 's']);
 });
 
@@ -464,6 +553,7 @@ it.each([
   [{ encryptionKey: ['secret', ''] }],
   [{ encryptionKey: ['secret', 7] }],
   [{ encryptionKey: 'secret', ttlMs: 0 }],
+  [{ encryptionKey: 'secret', ttlMs: -1000 }],
   [{ encryptionKey: 'secret', ttlMs: 1500 }],
   [{ encryptionKey: 'secret', maxScanItems: 0 }],
   [{ encryptionKey: 'secret', plaintext: 'keep' }],
