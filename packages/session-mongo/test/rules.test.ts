@@ -438,6 +438,21 @@ describe('indexes', () => {
     }
   });
 
+  it('are made over one client for each database and pair of collections [SESS-249]', async () => {
+    await open().addItems(users(1));
+    const elsewhere = freshName();
+    for (const [more, collection] of [
+      [{ sessionsCollection: 'other_sessions' }, 'other_sessions'],
+      [{ messagesCollection: 'other_messages' }, 'other_messages'],
+      [{ database: elsewhere }, 'agent_messages'],
+    ] as const) {
+      await open('s', more).addItems(users(1));
+      const { database: name = database } = more as { database?: string };
+      expect(await client.db(name).collection(collection).indexes(), collection).toHaveLength(2);
+    }
+    await client.db(elsewhere).dropDatabase();
+  });
+
   it('for a life are on a date, and remove what is over [IL-047, SESS-249]', async () => {
     // Over the same client as sessions without a life, which made theirs before.
     await open('lasting').addItems(users(1));
@@ -722,6 +737,53 @@ describe('lives', () => {
       await session.replaceHistory(users(1, 6));
       expect(await session.getItems()).toEqual(users(1, 6));
       expect((await store.get('s'))?.metadata).toBeUndefined();
+    },
+  );
+
+  it.each<['is still there' | 'was removed']>([['is still there'], ['was removed']])(
+    'that are over are no source of a fork or an export, where the document of the session %s [SESS-253]',
+    async (state) => {
+      await using store = new MongoDBSessionStore({ client, database, ttlMs: 1_000_000 });
+      await open().addItems(users(1));
+      await open('s', { ttlMs: 1_000_000 }).addItems(users(1, 2));
+      await client.db(database).collection('agent_sessions').dropIndex('expires_at_1');
+      await (state === 'was removed' ? documents.sessions.deleteMany({}) : expire());
+      await expect(store.fork('s', 'copy')).rejects.toThrow(/no session/i);
+      const reading = (async () => {
+        for await (const _ of store.export('s'));
+      })();
+      await expect(reading).rejects.toThrow(/no session/i);
+      expect(await store.get('copy')).toBeUndefined();
+    },
+  );
+
+  it('that end while they are exported leave no export that looks whole [SESS-253]', async () => {
+    await using store = new MongoDBSessionStore({ client, database, ttlMs: 1_000_000 });
+    await open('s', { ttlMs: 1_000_000 }).replaceHistory(users(1200));
+    await client.db(database).collection('agent_sessions').dropIndex('expires_at_1');
+    let lines = 0;
+    const reading = (async () => {
+      for await (const _ of store.export('s')) if (++lines === 2) await expire();
+    })();
+    await expect(reading).rejects.toMatchObject({ code: 'session_version_conflict' });
+    expect(lines).toBeLessThan(1200);
+  });
+
+  it.each(['fail', 'replace', 'append'] as const)(
+    'that are over leave their id to an import, which begins anew: %s [SESS-253]',
+    async (ifExists) => {
+      await using store = new MongoDBSessionStore({ client, database, ttlMs: 1_000_000 });
+      await store.setMetadata('s', { a: 1 });
+      await open('s', { ttlMs: 1_000_000 }).addItems(users(2));
+      await client.db(database).collection('agent_sessions').dropIndex('expires_at_1');
+      await documents.sessions.updateOne({}, { $set: { created_at: new Date(0) } });
+      await expire();
+      expect(await store.import('s', exported(users(1, 9)), { ifExists })).toBe(1);
+      expect(await open().getItems()).toEqual(users(1, 9));
+      const info = await store.get('s');
+      expect(info?.createdAt?.getTime()).toBeGreaterThan(0);
+      expect(info?.metadata).toBeUndefined();
+      expect(await documents.messages.countDocuments()).toBe(1);
     },
   );
 
