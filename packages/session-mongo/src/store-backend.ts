@@ -16,17 +16,22 @@ import type { Config } from './arguments.ts';
 import { ensureConnected } from './connect.ts';
 import { MongoDBHistory } from './history.ts';
 import { ensureIndexes } from './indexes.ts';
-import { batchesOf, collectionsOf, countOf, isCleared } from './layout.ts';
-import type { Collections, SessionDocument } from './layout.ts';
-import { isDuplicate } from './outcome.ts';
+import { collectionsOf, countOf, isCleared } from './layout.ts';
+import type { Collections, Count, SessionDocument } from './layout.ts';
+import { commit, isDuplicate } from './outcome.ts';
 import { readParts } from './parts.ts';
 import { stateOf } from './read.ts';
-import { removeSession } from './remove.ts';
+import { removeSessions } from './remove.ts';
 import { beginAnew, firstDocument, newTimes } from './reserve.ts';
 import { MongoDBSession } from './session.ts';
 import { StagedBatches } from './staged.ts';
 
 type Listed = WithId<SessionDocument>;
+
+/** Of a session that goes: neither metadata nor what it remembers, which may be much. */
+const withoutContents = { metadata: 0, _operations: 0, _replaced: 0 };
+/** Marks of clears that are removed at once. */
+const SWEPT = 500;
 
 /** Sessions in two collections. Those of the Python SDK are listed too. */
 export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
@@ -92,11 +97,14 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
   async remove(sessionIds: readonly string[], idleSince?: Date): Promise<{ sessions: number; items: number }> {
     await ensureConnected(this.#client);
     const idle: Filter<SessionDocument> = idleSince === undefined ? {} : { updated_at: { $lt: idleSince } };
-    const found = await this.#collections.sessions.find({ session_id: { $in: [...sessionIds] }, ...idle }).toArray();
+    const found = await this.#collections.sessions
+      .find({ session_id: { $in: [...sessionIds] }, ...idle }, { projection: withoutContents })
+      .toArray();
     const counts = await this.#counts(found);
+    const removed = await commit(this.#collections, () => removeSessions(this.#collections, found, idle));
     const gone = { sessions: 0, items: 0 };
     for (const document of found) {
-      if (!(await removeSession(this.#collections, document, idle)) || isGone(document)) continue;
+      if (!removed.has(document.session_id) || isGone(document)) continue;
       gone.sessions++;
       gone.items += counts.get(document.session_id) ?? 0;
     }
@@ -106,8 +114,14 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
   async sweep(idleSince: Date): Promise<void> {
     await ensureConnected(this.#client);
     const idle: Filter<SessionDocument> = { updated_at: { $lt: idleSince }, _cleared: { $exists: true } };
-    for await (const document of this.#collections.sessions.find(idle, { projection: { _operations: 0 } }))
-      if (isCleared(document)) await removeSession(this.#collections, document, idle);
+    let some: Listed[] = [];
+    for await (const document of this.#collections.sessions.find(idle, { projection: withoutContents })) {
+      if (isCleared(document)) some.push(document);
+      if (some.length < SWEPT) continue;
+      await removeSessions(this.#collections, some, idle);
+      some = [];
+    }
+    await removeSessions(this.#collections, some, idle);
   }
 
   async setMetadata(sessionId: string, patch: Readonly<Record<string, unknown>>): Promise<void> {
@@ -186,15 +200,19 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
     const counts = new Map<string, number>();
     if (documents.length === 0) return counts;
     const rows = await this.#collections.messages
-      .aggregate<{ _id: string; count: number }>([
-        {
-          $match: { $or: documents.map(({ session_id, _generation }) => batchesOf(session_id, countOf(_generation))) },
-        },
-        { $group: { _id: '$session_id', count: { $sum: sizeOfBatch } } },
+      .aggregate<{ _id: { session: string; generation?: Count | null }; count: number }>([
+        { $match: { session_id: { $in: documents.map(({ session_id }) => session_id) } } },
+        { $group: { _id: { session: '$session_id', generation: '$generation' }, count: { $sum: sizeOfBatch } } },
       ])
       .toArray();
-    for (const { _id, count } of rows) counts.set(_id, countOf(count));
-    for (const { session_id } of documents) if (!counts.has(session_id)) counts.set(session_id, 0);
+    const generations = new Map(documents.map(({ session_id, _generation }) => [session_id, countOf(_generation)]));
+    for (const id of generations.keys()) counts.set(id, 0);
+    for (const { _id, count } of rows) {
+      const { session, generation } = _id;
+      // What others count for is on its way out.
+      if (generations.get(session) !== countOf(generation)) continue;
+      counts.set(session, (counts.get(session) ?? 0) + countOf(count));
+    }
     return counts;
   }
 }

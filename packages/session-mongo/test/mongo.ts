@@ -95,7 +95,8 @@ export function hooked(client: MongoClient, hook: Hook): MongoClient {
       get(target, member) {
         const value: unknown = Reflect.get(target, member, target);
         if (typeof value !== 'function') return value;
-        if (member === 'find')
+        // Cursors, which send nothing yet.
+        if (member === 'find' || member === 'aggregate')
           return (...args: unknown[]): unknown => (value as (...a: unknown[]) => unknown).apply(target, args);
         return async (...args: unknown[]): Promise<unknown> => {
           await hook(String(member), target.collectionName, args);
