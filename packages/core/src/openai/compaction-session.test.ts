@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Agent, getRunErrorState, MemorySession, RunAbortedError, RunState, UserError } from '../index.ts';
 import type { AgentInputItem } from '../index.ts';
-import { EncryptedSession, MemorySessionStore } from '../session.ts';
+import { EncryptedSession, MemorySessionStore, SessionOutcomeUnknownError } from '../session.ts';
 import type { Session, SessionSettings } from '../session.ts';
 import { itemDigest } from '../items/convert.ts';
 import { compactionEvidence, compactionGeneration } from '../sessions/contract.ts';
@@ -754,14 +754,14 @@ bothForms((runForm, form) => {
     it('asks nothing where somebody else wrote through the session since the run read it [SESS-124, SESS#96]', async () => {
       const { session, compacting, asked } = await wrapped(new MemorySession(), { mode: 'input' });
       await session.addItems(talk(12, 'old'));
-      const model = new ScriptedModel([
-        async () => {
-          await compacting.addItems([user('from elsewhere')]);
-          return 'done';
-        },
-        'done',
-      ]);
-      const logs = await logged(() => runForm(agentWith(model), 'x', { session: compacting }));
+      const disturbed = async () => {
+        await compacting.addItems([user('from elsewhere')]);
+        return 'done';
+      };
+      const model = new ScriptedModel([disturbed, disturbed, 'done']);
+      const logs = await logged(async () => {
+        for (const input of ['w', 'x']) await runForm(agentWith(model), input, { session: compacting });
+      });
       expect(asked()).toHaveLength(0);
       expect(logs.filter(({ level }) => level === 'warn')).toHaveLength(1);
       await runForm(agentWith(model), 'y', { session: compacting });
@@ -772,7 +772,24 @@ bothForms((runForm, form) => {
       ['an append', (session: Session) => session.addItems([user('from elsewhere')])],
       ['a pop', (session: Session) => session.popItem()],
       ['a clear', (session: Session) => session.clearSession()],
-    ])(
+      [
+        'an operation',
+        (session: OpenAICompactionSession) =>
+          session.applyHistoryTransaction?.({
+            operationId: 'theirs',
+            transaction: { type: 'append_items', items: [user('from elsewhere')] },
+          }),
+      ],
+      [
+        'an append at a version',
+        async (session: OpenAICompactionSession) =>
+          await session.appendIfVersion?.((await session.readHistory?.(0))?.version ?? '', [user('from elsewhere')]),
+      ],
+      [
+        'a replacement',
+        (session: OpenAICompactionSession) => session.replaceHistory?.([user('from elsewhere'), user('x')]),
+      ],
+    ] as [string, (session: OpenAICompactionSession) => Promise<unknown>][])(
       'asks nothing after %s of somebody else, from the moment on when the run read the history [SESS-124]',
       async (_, change) => {
         for (const isEarly of [true, false]) {
@@ -801,6 +818,20 @@ bothForms((runForm, form) => {
         }
       },
     );
+
+    it('takes an append that was made again, as its answer was lost, for one of its own [SESS-102, SESS-124]', async () => {
+      const session = new MemorySession();
+      const apply = session.applyHistoryTransaction.bind(session);
+      session.applyHistoryTransaction = async (operation) => {
+        session.applyHistoryTransaction = apply;
+        await apply(operation);
+        throw new SessionOutcomeUnknownError('no answer', { operation: 'append' });
+      };
+      const { compacting, gives } = await wrapped(session, { mode: 'input', shouldCompact: () => true });
+      gives([summary]);
+      await runForm(agentWith(new ScriptedModel(['done'])), 'x', { session: compacting });
+      expect(await session.getItems()).toEqual([summary]);
+    });
 
     it('keeps the write acknowledged when compaction fails; a resume compacts again and stores nothing twice [STATE-329, STATE#109, RUN-1608, SESS-107, SESS-122]', async () => {
       let failing = true;

@@ -165,6 +165,19 @@ bothForms((runForm, form) => {
       });
       expect(model.calls[0]?.request.input).toEqual([user('my number is *')]);
       expect(session.items[0]).toMatchObject({ content: 'my number is 7' });
+      // In each turn, of the history too; what it is given cannot be changed.
+      const again = new ScriptedModel([call('t', 'c1'), 'done']);
+      await runForm(new Agent({ name: 'A', model: again, tools: [effectTool('t', [])] }), 'and 8', {
+        session,
+        callModelInputFilter: ({ modelData }) => {
+          const hidden = { content: '*', arguments: '*', output: '*' };
+          for (const item of modelData.input) expect(() => Object.assign(item, hidden)).toThrow(TypeError);
+          return { ...modelData, input: modelData.input.map((item) => ({ ...item, ...hidden }) as AgentInputItem) };
+        },
+      });
+      expect(again.calls[0]?.request.input).toMatchObject([{ content: '*' }, { content: '*' }, { content: '*' }]);
+      expect(session.kinds).toBe('u m u fc fco m');
+      expect(JSON.stringify(session.items)).not.toContain('*');
     });
 
     it('keeps the ids of reasoning that a later run leaves out of its requests [SESS#31]', async () => {
