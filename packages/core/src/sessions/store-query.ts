@@ -9,6 +9,8 @@ import type { SessionPage, SessionPageResult } from './store-backend.ts';
 import type { SessionInfo, SessionQuery } from './store.ts';
 
 const DEFAULT_LIMIT = 50;
+/** Sessions that are looked at by one call of the backend, where more than a page are. */
+const MOST = 500;
 
 export const date: Check = (value) =>
   value instanceof Date && !Number.isNaN(value.getTime()) ? undefined : 'a valid Date';
@@ -36,7 +38,10 @@ export function readQuery(query: SessionQuery | undefined, where: string): Sessi
   return cursor === undefined ? page : { ...page, after: readCursor(cursor, page, where) };
 }
 
-/** Pages of the backend until the one that was asked for is full. */
+/**
+ * Pages of the backend until the one that was asked for is full. They grow where few sessions match, so that these few do
+ * not take as many calls as there are sessions.
+ */
 export async function listPage(
   page: SessionPage,
   list: (page: SessionPage) => SessionPageResult | Promise<SessionPageResult>,
@@ -45,12 +50,21 @@ export async function listPage(
   if (page.prefix?.includes('\0') === true) return { sessions: [] };
   const sessions: SessionInfo[] = [];
   const pause = pauses();
-  let { after } = page;
+  let { after, limit } = page;
   do {
     await pause();
-    const more = await list({ ...page, after, limit: page.limit - sessions.length });
-    for (const info of more.sessions) if (matches(info, page)) sessions.push(info);
+    const missing = page.limit - sessions.length;
+    let more = await list({ ...page, after, limit });
+    let found = more.sessions.filter((info) => matches(info, page));
+    if (found.length > missing) {
+      // The next page begins behind the last one that is wanted: only a page that ends there can tell where that is.
+      more = await list({ ...page, after, limit: missing });
+      found = more.sessions.filter((info) => matches(info, page));
+    }
+    sessions.push(...found);
     after = more.next;
+    const isSparse = found.length < more.sessions.length;
+    limit = Math.max(page.limit - sessions.length, isSparse ? Math.min(2 * limit, MOST) : 1);
   } while (after !== undefined && sessions.length < page.limit);
   return after === undefined ? { sessions } : { sessions, cursor: writeCursor(after, page) };
 }
