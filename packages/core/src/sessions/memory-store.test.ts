@@ -108,10 +108,11 @@ describe('many sessions in a store that answers at once', () => {
   afterEach(() => vi.restoreAllMocks());
 
   it.each([
-    ['lists', async (store: MemorySessionStore) => void (await store.list({ limit: 20, metadata: { tag: 1 } }))],
-    ['deletes', async (store: MemorySessionStore) => void (await store.prune({ olderThan: new Date(8.64e15) }))],
-    ['cuts', async (store: MemorySessionStore) => void (await store.prune({ maxItems: 1 }))],
-  ])('lets others run while it %s them [SESS-160, SESS-374]', async (_, work) => {
+    // In a few pages that grow.
+    ['lists', 2, async (store: MemorySessionStore) => void (await store.list({ limit: 20, metadata: { tag: 1 } }))],
+    ['deletes', 6, async (store: MemorySessionStore) => void (await store.prune({ olderThan: new Date(8.64e15) }))],
+    ['cuts', 6, async (store: MemorySessionStore) => void (await store.prune({ maxItems: 1 }))],
+  ])('lets others run while it %s them [SESS-160, SESS-374]', async (_, often, work) => {
     const store = new MemorySessionStore();
     const items = ['x', 'y'].map((content) => ({ role: 'user' as const, content }));
     for (let index = 0; index < 1000; index++) await store.session(`s${index}`).addItems(items);
@@ -122,7 +123,7 @@ describe('many sessions in a store that answers at once', () => {
     const timer = setInterval(() => turns++, 0);
     await work(store);
     clearInterval(timer);
-    expect(turns).toBeGreaterThan(5);
+    expect(turns).toBeGreaterThanOrEqual(often);
   });
 });
 
