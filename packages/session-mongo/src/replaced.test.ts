@@ -1,3 +1,4 @@
+import { Int32, Long } from 'mongodb';
 import { describe, expect, it } from 'vitest';
 
 import { replacedHistory, wentBefore } from './replaced.ts';
@@ -24,7 +25,18 @@ describe('an item that was popped while its history was replaced [SESS-245, 247]
     expect(wentBefore({ seq: 29 }, 0, undefined)).toBe(false);
     const replaced = replacedHistory(3, batches(20));
     expect(replaced.batches.map(({ seq }) => Number(seq))).toEqual([129, 139, 149, 159, 169, 179, 189, 199].slice(-8));
+    expect(replacedHistory(3, batches(20).toReversed())).toEqual(replaced);
     expect(wentBefore({ seq: 125 }, 3, replaced)).toBe(false);
     expect(wentBefore({ seq: 135 }, 3, replaced)).toBe(true);
+  });
+
+  it('is remembered by whole numbers, large ones too [SESS-242]', () => {
+    const {
+      generation,
+      batches: [batch],
+    } = replacedHistory(2 ** 31, [{ seq: 2 ** 32, _popped: 1 }]);
+    expect(generation).toBeInstanceOf(Long);
+    expect(batch?.seq).toBeInstanceOf(Long);
+    expect(batch?.popped).toBeInstanceOf(Int32);
   });
 });

@@ -77,8 +77,7 @@ export class StagedBatches implements StagedHistory {
       await this.#settleBehind(state);
       const old = how === 'append' ? await this.#copyOld(state) : await this.#idsOf(state.generation);
       // Metadata alone makes a session again.
-      const matching = document === undefined || exists ? {} : { _cleared: document._cleared ?? null };
-      if (await this.#exchange(state, old, matching)) {
+      if (await this.#exchange(state, old, { _cleared: document?._cleared ?? null })) {
         await ignoringErrors(retire(scope, state.generation, old));
         return;
       }

@@ -463,7 +463,9 @@ describe('a pop', () => {
   });
 
   it('takes from the new history when what it met first was replaced before [SESS-010, 245, 247]', async () => {
-    await other().addItems(users(3));
+    // One is popped before, which tells nothing of this pop.
+    await other().addItems(users(4));
+    await other().popItem();
     // It finds the old batch, which is not removed yet.
     const replacing = interrupted('deleteMany', 'agent_messages', async () => {
       expect(await other().popItem()).toEqual(user('9'));
@@ -475,16 +477,51 @@ describe('a pop', () => {
     expect(await contents(other())).toEqual(['1', '2']);
   });
 
-  it('has the item that it took while an import was put behind the history [SESS-010, 245, 376]', async () => {
-    const store = new MongoDBSessionStore({ client, database });
-    await new MongoDBSession('from', { client, database }).addItems(users(1, 9));
-    await other().addItems(users(2));
-    const session = interrupted('updateOne', 'agent_sessions', () =>
-      store.import('s', store.export('from'), { ifExists: 'append' }),
-    );
-    expect(await session.popItem()).toEqual(user('2'));
-    expect(await contents(other())).toEqual(['1', '9']);
-  });
+  it.each([
+    ['append', ['1', '9']],
+    ['replace', ['9']],
+  ] as const)(
+    'has the item that it took before an import came, by %s [SESS-010, 245, 376]',
+    async (ifExists, after) => {
+      const store = new MongoDBSessionStore({ client, database });
+      await new MongoDBSession('from', { client, database }).addItems(users(1, 9));
+      await other().addItems(users(2));
+      const session = interrupted('updateOne', 'agent_sessions', () =>
+        store.import('s', store.export('from'), { ifExists }),
+      );
+      expect(await session.popItem()).toEqual(user('2'));
+      expect(await contents(other())).toEqual(after);
+    },
+  );
+
+  it.each([
+    ['append', ['1', '2']],
+    ['replace', []],
+  ] as const)(
+    'takes from the new history when an import had seen what it met first, by %s [SESS-010, 245, 376]',
+    async (ifExists, after) => {
+      await new MongoDBSession('from', { client, database }).addItems(users(1, 9));
+      await other().addItems(users(2));
+      let popped: Promise<unknown> | undefined;
+      let over = (): void => undefined;
+      const imported = new Promise<void>((resolve) => (over = resolve));
+      // The import is about to become visible: a pop takes its item, and looks whether it counts when the import is over.
+      const importing = hooked(client, async (name, on) => {
+        if (popped !== undefined || name !== 'updateOne' || on !== 'agent_sessions') return;
+        await new Promise<void>((taken) => {
+          popped = interrupted('updateOne', 'agent_sessions', async () => {
+            taken();
+            await imported;
+          }).popItem();
+        });
+      });
+      const store = new MongoDBSessionStore({ client: importing, database });
+      await store.import('s', store.export('from'), { ifExists });
+      over();
+      expect(await popped).toEqual(user('9'));
+      expect(await contents(other())).toEqual(after);
+    },
+  );
 
   it('leaves the operations of a history that was replaced meanwhile known [SESS-034, 245]', async () => {
     const transaction = { type: 'append_items', items: users(1) } as const;

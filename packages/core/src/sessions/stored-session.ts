@@ -298,7 +298,7 @@ export class StoredSession<T extends object = AgentInputItem> implements Managed
 
   /** Whoever closes, the session or its store, waits for it. */
   #tracked<R>(call: Promise<R>): Promise<R> {
-    this.#own?.track(call);
+    void this.#own?.track(call);
     return this.#life?.track(call) ?? call;
   }
 
