@@ -13,6 +13,7 @@ import { FourFunctions, item, logged, said, summary, talk, wrapped } from '../..
 import { effectTool, kindsOf, rejection, user } from '../../test/run-kit.ts';
 import { OpenAICompactionSession } from './compaction-session.ts';
 import { OpenAIConversationsSession } from './conversations-session.ts';
+import { setOpenAIDefaults } from './defaults.ts';
 
 afterEach(resetDefaults);
 
@@ -38,11 +39,39 @@ describe('OpenAICompactionSession', () => {
   it('refuses a history that the service keeps, and models that do not compact [SESS-311]', () => {
     const session = new MemorySession();
     expect(() => new OpenAICompactionSession(new OpenAIConversationsSession() as never)).toThrow(UserError);
-    for (const model of ['gpt-4.1', 'o3', 'ft:gpt-4.1:org', 'ft:o4-mini:x', 'openrouter/openai/gpt-5'])
+    for (const model of [
+      'gpt-4.1',
+      'o3',
+      'ft:gpt-4.1:org',
+      'ft:o4-mini:x',
+      'openrouter/openai/gpt-5',
+      'x/ft:gpt-4.1:org',
+    ])
       expect(new OpenAICompactionSession(session, { model }).session).toBe(session);
-    for (const model of ['claude-5', 'llama', 'openai/', 'omni', ''])
-      expect(() => new OpenAICompactionSession(session, { model })).toThrow(/'model' of OpenAICompactionSession/u);
+    for (const model of [
+      'claude-5',
+      'llama',
+      'openai/',
+      'omni',
+      '',
+      'gpt4',
+      'not-gpt-4',
+      'ft:llama:org',
+      'gpt-4/llama',
+      4,
+    ])
+      expect(() => new OpenAICompactionSession(session, { model: model as string })).toThrow(
+        /'model' of OpenAICompactionSession/u,
+      );
     expect(() => new OpenAICompactionSession(session, { limit: 3 } as never)).toThrow(/Unknown option 'limit'/u);
+  });
+
+  it('has the default client where it was given none, whichever that is by then [SESS-311]', async () => {
+    const compacting = new OpenAICompactionSession(new MemorySession('s', { items: talk(10) }));
+    const { client, asked } = await wrapped(new MemorySession());
+    setOpenAIDefaults({ client });
+    await compacting.runCompaction();
+    expect(asked()).toHaveLength(1);
   });
 
   it('has the id, the settings and the capabilities of the wrapped session, and no others [SESS-038, 311]', () => {
@@ -61,7 +90,7 @@ describe('OpenAICompactionSession', () => {
     const { session, compacting, asked } = await wrapped(new MemorySession());
     await session.addItems([...talk(9), summary, item({ role: 'user', content: 'b' })]);
     expect(await compacting.runCompaction()).toBeUndefined();
-    await compacting.addItems([said('tenth')]);
+    await compacting.addItems([item({ role: 'assistant', content: 'tenth' })]);
     expect(await compacting.runCompaction()).toMatchObject({ usage: { requests: 1 } });
     expect(asked()).toHaveLength(1);
     expect(await compacting.runCompaction()).toBeUndefined();

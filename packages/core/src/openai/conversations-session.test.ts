@@ -1,12 +1,15 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { Agent, getRunErrorState, RunState, UserError } from '../index.ts';
 import type { AgentInputItem } from '../index.ts';
 import { SessionError, SessionItemError, SessionOutcomeUnknownError } from '../session.ts';
-import { FakeOpenAI, ScriptedModel, toolCall } from '../testing/index.ts';
+import { partialAppend } from '../sessions/contract.ts';
+import type { PartialAppendSession } from '../sessions/contract.ts';
+import { FakeOpenAI, resetDefaults, ScriptedModel, toolCall } from '../testing/index.ts';
 import type { RecordedRequest } from '../testing/index.ts';
 import { bothForms } from '../testing/forms.ts';
-import { effectTool, kindsOf, rejection } from '../../test/run-kit.ts';
+import { effectTool, exactly, kindsOf, rejection } from '../../test/run-kit.ts';
 import { OpenAIConversationsSession } from './conversations-session.ts';
+import { setOpenAIDefaults } from './defaults.ts';
 
 const item = (value: object): AgentInputItem => value as AgentInputItem;
 const user = (text: string) => item({ type: 'message', role: 'user', content: [{ type: 'input_text', text }] });
@@ -23,6 +26,8 @@ async function opened(conversationId?: string, settings?: { limit?: number | nul
 }
 const itemsOf = ({ body }: RecordedRequest) => (body as { items: Record<string, unknown>[] }).items;
 
+afterEach(resetDefaults);
+
 describe('OpenAIConversationsSession', () => {
   it('makes its conversation when it is first needed, once for callers at the same time, and anew after a failure [SESS-301, SESS#58]', async () => {
     const { fake, session, sent } = await opened();
@@ -37,6 +42,13 @@ describe('OpenAIConversationsSession', () => {
     expect(sent('POST').filter(({ path }) => path === '/v1/conversations')).toHaveLength(2);
     expect(session.sessionId).toBe(await session.getSessionId());
     expect(await session.getItems()).toMatchObject([{ content: [{ text: 'a' }] }, { content: [{ text: 'b' }] }]);
+  });
+
+  it('has the default client where it was given none [SESS-301]', async () => {
+    const { client, sent } = await opened();
+    setOpenAIDefaults({ client });
+    await new OpenAIConversationsSession().getSessionId();
+    expect(sent('POST')).toHaveLength(1);
   });
 
   it('reads all by ascending pages, a number by descending ones that are no larger than it, in order [SESS-302]', async () => {
@@ -78,6 +90,51 @@ describe('OpenAIConversationsSession', () => {
     expect(error).toBeInstanceOf(SessionOutcomeUnknownError);
     expect(error).toMatchObject({ operation: 'append', cause: { status: 503 } });
     expect(await session.getItems()).toHaveLength(20);
+  });
+
+  it('sends several chunks once, and a single one again where the client does so [SESS-303]', async () => {
+    const { fake, sent } = await opened();
+    const session = new OpenAIConversationsSession(undefined, { client: await fake.client({ maxRetries: 1 }) });
+    const refused = { kind: 'status', status: 503, headers: { 'retry-after-ms': '1' } } as const;
+    for (const [count, requests] of [
+      [20, 2],
+      [21, 1],
+    ] as const) {
+      const before = sent('POST', '/items').length;
+      fake.inject({ ...refused, on: { method: 'POST', path: /items/u, nth: 1 } });
+      await session.addItems(outputs(count)).catch((thrown: unknown) => thrown);
+      expect(sent('POST', '/items')).toHaveLength(before + requests);
+    }
+  });
+
+  it('carries out its calls one after the other [SESS-303]', async () => {
+    const { session } = await opened();
+    const calls = [session.addItems(outputs(45)), session.getItems(), session.popItem(), session.getItems()] as const;
+    const [, all, newest, left] = await Promise.all(calls);
+    expect([all.length, newest, left.length]).toEqual([45, expect.objectContaining({ call_id: 'c44' }), 44]);
+  });
+
+  it('goes on with an append of its own alone, and where the history ends in what was acknowledged of it [SESS-303]', async () => {
+    const { fake, client, session } = await opened();
+    const id = await session.getSessionId();
+    const goesOn = (items: readonly AgentInputItem[]) =>
+      (session as unknown as PartialAppendSession)[partialAppend](items);
+    const breakOff = async (nth: number): Promise<void> => {
+      fake.inject({ kind: 'refuse', on: { method: 'POST', path: /items/u, nth } });
+      await expect(session.addItems(outputs(45))).rejects.toBeInstanceOf(SessionOutcomeUnknownError);
+    };
+    // Nothing was acknowledged.
+    await breakOff(1);
+    expect(await goesOn(outputs(45))).toBe(false);
+    await breakOff(2);
+    expect(await goesOn(outputs(44))).toBe(false);
+    await client.conversations.items.create(id, { items: [{ type: 'message', role: 'user', content: 'meanwhile' }] });
+    expect(await goesOn(outputs(45))).toBe(false);
+    expect(await session.getItems()).toHaveLength(21);
+    await session.popItem();
+    expect(await goesOn(outputs(45))).toBe(true);
+    expect(await session.getItems()).toMatchObject(outputs(45));
+    expect(await goesOn(outputs(45))).toBe(false);
   });
 
   it('knows that a refused request stored nothing, and does not know it of one that got no answer [SESS-303, SESS-151]', async () => {
@@ -124,22 +181,28 @@ describe('OpenAIConversationsSession', () => {
       ...keep.map((type) => `id_${type}`),
       ...lose.map(() => undefined),
     ]);
-    await session.addItems([
+    const ours = { provider_data: { a: 1 }, created_by: 'x', _agents_tool_title: 't', _agents_tool_description: 'd' };
+    const given = [
       item({ type: 'reasoning', id: 'rs_1', summary: [] }),
       item({ type: 'reasoning', id: '__fake_id__', summary: [], encrypted_content: 'x' }),
       item({ type: 'reasoning', summary: [] }),
-      item({ ...user('hi'), id: 'msg_1', provider_data: { a: 1 }, created_by: 'x', _agents_tool_title: 't' }),
+      item({ ...user('hi'), ...ours, id: 'msg_1' }),
+      item({ type: 'mcp_call', id: '__fake_id__', name: 'x' }),
       item({ type: 'function_call', id: 'fc_1', call_id: 'c1', name: 'look', arguments: '{}' }),
       item({ type: 'function_call_output', id: 'fco_1', call_id: 'c1', output: 'seen' }),
-    ]);
+    ];
+    await session.addItems(given);
     const last = sent('POST', '/items').at(-1);
-    expect(last && itemsOf(last)).toEqual([
+    const stored = [
       { type: 'reasoning', id: 'rs_1', summary: [] },
       { type: 'reasoning', summary: [], encrypted_content: 'x' },
       user('hi'),
+      { type: 'mcp_call', name: 'x' },
       { type: 'function_call', call_id: 'c1', name: 'look', arguments: '{}' },
       { type: 'function_call_output', call_id: 'c1', output: 'seen' },
-    ]);
+    ];
+    expect(last && itemsOf(last)).toEqual(stored);
+    expect(session.prepareItemsForPersistence(given)).toEqual(stored);
     const before = sent('POST', '/items').length;
     await session.addItems([item({ type: 'reasoning', summary: [] })]);
     expect(sent('POST', '/items')).toHaveLength(before);
@@ -164,16 +227,21 @@ describe('OpenAIConversationsSession', () => {
     });
     const untyped = item({ role: 'assistant', id: 'msg_1', provider_data: {}, content: 'hi' });
     expect(session.prepareHistoryItemForModelInput(untyped)).toEqual({ role: 'assistant', content: 'hi' });
-    const asked = item({ type: 'message', role: 'user', id: 'msg_2', provider_data: {}, content: [] });
-    expect(session.prepareHistoryItemForModelInput(asked)).toEqual(asked);
+    for (const role of ['user', 'system', 'developer']) {
+      const asked = item({ type: 'message', role, id: 'msg_2', provider_data: {}, content: [] });
+      expect(session.prepareHistoryItemForModelInput(asked)).toEqual(asked);
+    }
     const reasoning = item({ type: 'reasoning', id: 'rs_1', summary: [] });
     expect(session.prepareHistoryItemForModelInput(reasoning)).toEqual(reasoning);
-    const call = item({ type: 'mcp_call', id: 'mcp_1', name: 'x', created_by: 'y', provider_data: 1 });
-    expect(session.normalizeForComparison(call)).toEqual({ type: 'mcp_call', name: 'x', provider_data: 1 });
+    const called = { type: 'mcp_call', name: 'x', status: 'completed', provider_data: 1 };
+    expect(session.normalizeForComparison(item({ ...called, id: 'mcp_1', created_by: 'y' }))).toEqual(called);
     const text = { type: 'output_text', text: 'hi', annotations: [], logprobs: [] };
     const stored = item({ type: 'message', id: 'msg_1', status: 'completed', role: 'assistant', content: [text] });
     expect(session.normalizeForComparison(stored)).toEqual(
       session.normalizeForComparison(item({ role: 'assistant', content: 'hi' })),
+    );
+    expect(session.normalizeForComparison(item({ ...user('hi'), id: 'msg_2', status: 'completed' }))).toEqual(
+      session.normalizeForComparison(item({ role: 'user', content: 'hi' })),
     );
   });
 
@@ -234,11 +302,20 @@ bothForms((runForm, form) => {
       expect(done).toHaveLength(1);
     });
 
-    it('settles an append that got no answer by what the service has, which is not quite what was sent [SESS-306, SESS#80]', async () => {
+    it('settles an append that got no answer by what the service has, which is not quite what was sent [SESS-304, SESS-306, SESS#80]', async () => {
+      const lost = { type: 'reasoning', id: '__fake_id__', summary: [] };
+      const call = {
+        type: 'function_call',
+        id: 'fc_1',
+        call_id: 'c1',
+        name: 't',
+        arguments: '{}',
+        status: 'completed',
+      };
       for (const isStored of [false, true]) {
         const { fake, client, session } = await opened();
         const done: string[] = [];
-        const model = new ScriptedModel([toolCall('t'), 'done']);
+        const model = new ScriptedModel([exactly(lost, call), 'done']);
         const agent = new Agent({ name: 'A', model, tools: [effectTool('t', done)] });
         const id = await session.getSessionId();
         fake.inject({ kind: 'refuse', on: { method: 'POST', path: /items/u, nth: 2 } });
