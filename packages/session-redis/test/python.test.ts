@@ -69,6 +69,16 @@ describe('the Python SDK on the same server', () => {
     expect(await ours.getItems()).toEqual(items.slice(0, 3));
   });
 
+  it('takes what we remember of operations along when it clears: what is settled afterwards is appended [SESS-354]', async () => {
+    const prefix = freshPrefix();
+    const ours = new RedisSession<object>('s', { client: redis, keyPrefix: prefix });
+    const operation = { operationId: 'op', transaction: { type: 'append_items', items: items.slice(0, 1) } } as const;
+    await ours.applyHistoryTransaction(operation);
+    await on(prefix)('clear');
+    await ours.applyHistoryTransaction(operation);
+    expect(await on(prefix)('get')).toEqual(items.slice(0, 1));
+  });
+
   it('writes beside us, by scripts and by MULTI, without a lost item or a split batch [SESS-352]', async () => {
     const keyPrefix = freshPrefix();
     await using lua = new RedisSession<object>('s', { url: redisUrl(), keyPrefix });

@@ -114,6 +114,20 @@ describe('the Python SDK on the same file', () => {
     expect(await on(path)('get')).toEqual(expected['all-kinds']);
   });
 
+  it('leaves what we remember of operations when it clears: what was stored before is not appended again; our clear takes it along [SESS-354]', async () => {
+    const path = join(folder, 'settled.db');
+    await using session = new SQLiteSession<object>('s', path);
+    const items = expected['all-kinds']!.slice(0, 1);
+    const operation = { operationId: 'op', transaction: { type: 'append_items', items } } as const;
+    await session.applyHistoryTransaction(operation);
+    await on(path)('clear');
+    await session.applyHistoryTransaction(operation);
+    expect(await on(path)('get')).toEqual([]);
+    await session.clearSession();
+    await session.applyHistoryTransaction(operation);
+    expect(await on(path)('get')).toEqual(items);
+  });
+
   it('reads and pops what our EncryptedSession wrote, and the other way round [SESS-281, SESS-283, SESS-352]', async () => {
     const path = join(folder, 'live-encrypted.db');
     const key = 'correct horse';
