@@ -143,6 +143,20 @@ describe('a branch', () => {
     expect(await branch.getItems()).toEqual(turn(1));
   });
 
+  it('says of what it shares what the other says [SESS-204, 205]', async () => {
+    const path = freshPath();
+    await using main = open(path);
+    await main.addItems([user('1'), { type: 'function_call', name: 'f', namespace: 'n' }, { type: 'shell_call' }]);
+    await main.addItems(turn(2));
+    await main.branch('b', { fromTurn: 2 }).getItems();
+    const said = (branch: string, limit: number) =>
+      sql(
+        path,
+        `SELECT message_id, message_type, tool_name FROM message_structure WHERE branch_id = '${branch}' ORDER BY sequence_number LIMIT ${limit}`,
+      );
+    expect(said('b', 9)).toEqual(said('main', 3));
+  });
+
   it('pops from itself alone; a row goes when no branch has it [SESS#65, SESS-207]', async () => {
     const path = freshPath();
     await using main = await filled(path);
@@ -265,6 +279,7 @@ describe('a branch', () => {
     await using theirs = open(path, 'other').branch('b');
     expect(await theirs.getItems()).toEqual([...turn(1), user('other')]);
     expect((await theirs.getUsage())?.inputTokens).toBe(7);
+    await expect(open(path, 'third').branch('b').getItems()).rejects.toThrow(/no branch of this id/);
     await one.clearSession();
     expect(await theirs.getItems()).toEqual([...turn(1), user('other')]);
     expect(theirs.branchId).toBe('b');
@@ -540,7 +555,8 @@ describe('usage', () => {
       requests: 2,
       inputTokens: input,
       outputTokens: 5,
-      totalTokens: input + 5,
+      // As the provider counts.
+      totalTokens: input + 6,
       inputTokensDetails: { cachedTokens: 3, cacheWriteTokens: 0 },
       outputTokensDetails: { reasoningTokens: 4 },
     });
@@ -557,7 +573,7 @@ describe('usage', () => {
       requests: 4,
       inputTokens: 30,
       outputTokens: 10,
-      totalTokens: 40,
+      totalTokens: 42,
       inputTokensDetails: { cachedTokens: 6 },
       outputTokensDetails: { reasoningTokens: 8 },
     });
@@ -570,7 +586,7 @@ describe('usage', () => {
     ]);
     // Of writers that kept totals alone, or no JSON.
     sql(path, `UPDATE turn_usage SET input_tokens_details = NULL, output_tokens_details = 'x' WHERE branch_id = 'b'`);
-    expect(await branch.getUsage()).toMatchObject({ totalTokens: 6, outputTokensDetails: { reasoningTokens: 0 } });
+    expect(await branch.getUsage()).toMatchObject({ totalTokens: 7, outputTokensDetails: { reasoningTokens: 0 } });
     await branch.addUsage(usage(1));
     expect(
       sql(path, 'SELECT branch_id AS b, user_turn_number AS u, input_tokens_details AS d FROM turn_usage ORDER BY id'),
