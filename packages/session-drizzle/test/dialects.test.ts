@@ -11,6 +11,7 @@ import { sql } from 'drizzle-orm/sql/sql';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
 import type { MySqlDialect } from '../src/dialects/mysql.ts';
+import { sqliteErrors } from '../src/dialects/sqlite.ts';
 import { DrizzleSession } from '../src/index.ts';
 import { createAgentTables as createMySqlTables, createTables as createTablesOfMySql } from '../src/mysql.ts';
 import { createAgentTables, createTables } from '../src/pg.ts';
@@ -233,6 +234,27 @@ describe('MySQL and MariaDB', () => {
       expect(await session.getItems()).toEqual(large);
     },
   );
+
+  it('keeps items with ids of 64 bits [SESS-272]', async () => {
+    const tables = createMySqlTables({
+      names: {
+        agentSessions: 'wide_sessions',
+        agentMessages: 'wide_items',
+        agentSessionOperations: 'wide_operations',
+        agentSessionMetadata: 'wide_metadata',
+      },
+      idType: 'bigserial',
+    });
+    await createTablesOfMySql(opened().db, tables);
+    await execute(opened(), sql`alter table wide_items auto_increment = 3000000000`);
+    const session = new DrizzleSession<object>('s', { db: opened().db, tables });
+    await session.addItems(users(3));
+    await session.applyHistoryTransaction?.({
+      operationId: 'op',
+      transaction: { type: 'replace_suffix', expectedSuffix: users(1, 3), replacement: users(1, 9) },
+    });
+    expect(await session.getItems()).toEqual([...users(2), ...users(1, 9)]);
+  });
 
   it('takes the longest names that it allows [SESS-158]', async () => {
     const names = Object.fromEntries(
@@ -507,6 +529,17 @@ describe('SQLite by better-sqlite3', () => {
     expect(sessions).toHaveLength(10_000);
     client.close();
   });
+});
+
+it('a lock of others is known by what the drivers say of it [SESS-264]', () => {
+  const locks = [
+    ...['SQLITE_BUSY', 'SQLITE_BUSY_SNAPSHOT', 'SQLITE_LOCKED', 'SQLITE_LOCKED_SHAREDCACHE'].map((code) => ({ code })),
+    // The numbers of node:sqlite and of bun, as they are or with more in their higher bits.
+    ...[5, 6, 261, 517].flatMap((number) => [{ errcode: number }, { errno: number }]),
+  ];
+  expect(locks.filter((error) => !sqliteErrors.isConflict(error))).toEqual([]);
+  const others = [{ code: 'SQLITE_FULL' }, { errcode: 13 }, { errno: 5 + 256 * 256 + 3 }, { code: 5 }, {}];
+  expect(others.filter((error) => sqliteErrors.isConflict(error))).toEqual([]);
 });
 
 it('two databases of drizzle over one client wait for each other, libsql [SESS-264]', async () => {

@@ -325,7 +325,7 @@ describe('documents', () => {
 });
 
 describe('large batches', () => {
-  it('that no document can hold are refused by size and item, before anything is sent [IL-050, SESS-241]', async () => {
+  it('that no document can hold are refused by size and item, before anything is sent [IL-050, SESS#50, SESS-241]', async () => {
     const session = open();
     await session.addItems(users(1));
     const sent = await commandsOf(async () => {
@@ -726,7 +726,7 @@ describe('lives', () => {
     async (more) => {
       await using store = new MongoDBSessionStore({ client, database, ttlMs: 1_000_000 });
       await store.setMetadata('s', { a: 1 });
-      await open('s', { ttlMs: 1_000_000 }).addItems(users(2));
+      await open('s', { ttlMs: 1_000_000 }).replaceHistory(users(2), { operationId: 'again' });
       await client.db(database).collection('agent_sessions').dropIndex('expires_at_1');
       await expire();
       const session = open('s', { createIndexes: false, ...more });
@@ -734,7 +734,7 @@ describe('lives', () => {
       expect(await codeOf(session.applyHistoryTransaction({ operationId: 'op', transaction }))).toBe(
         'session_suffix_mismatch',
       );
-      await session.replaceHistory(users(1, 6));
+      await session.replaceHistory(users(1, 6), { operationId: 'again' });
       expect(await session.getItems()).toEqual(users(1, 6));
       expect((await store.get('s'))?.metadata).toBeUndefined();
     },
@@ -787,10 +787,15 @@ describe('lives', () => {
     },
   );
 
-  it('hold for appends by version, replacements and clears too', async () => {
+  it('hold for appends by version, replacements and clears too [SESS-253]', async () => {
     const session = open('s', { ttlMs: 1_000_000 });
     const { version } = await session.readHistory();
-    const next = await session.appendIfVersion(version, users(2));
+    const first = await session.appendIfVersion(version, users(2));
+    const soon = { $set: { expires_at: new Date(Date.now() + 100_000) } };
+    await documents.sessions.updateOne({}, soon);
+    const next = await session.appendIfVersion(first, users(1));
+    expect((await documents.sessions.findOne())!.expires_at!.getTime()).toBeGreaterThan(Date.now() + 900_000);
+    await documents.sessions.updateOne({}, soon);
     await session.replaceHistory(users(3), { ifVersion: next });
     for (const { expires_at } of [
       ...(await documents.sessions.find().toArray()),
@@ -905,6 +910,16 @@ describe('a client', () => {
       if (collection === 'agent_messages' && /^(delete|updateMany)/.test(command)) throw new Error('no');
     });
     const session = new MongoDBSession<object>('s', { client: failing, database });
+    // Operations that are old, and more than are kept.
+    await documents.messages.insertMany(
+      Array.from({ length: 70 }, (_, seq) => ({
+        _id: `aside${seq}`,
+        session_id: 's',
+        seq,
+        generation: -1,
+        operation: { digest: '', version: '', at: new Date(0) },
+      })),
+    );
     await session.applyHistoryTransaction(append('op', users(1)));
     await session.addItems(users(1, 2));
     expect(await session.popItem()).toEqual(user('2'));

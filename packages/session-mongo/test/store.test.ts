@@ -1,3 +1,6 @@
+import { inspect } from 'node:util';
+
+import { MemorySessionStore } from '@agents/core/session';
 import { sessionStoreContract } from '@agents/core/testing';
 import type { SessionStoreFixture } from '@agents/core/testing';
 import { MongoClient, MongoNetworkError } from 'mongodb';
@@ -50,6 +53,10 @@ it('is opened by an address, and keeps what the address says to itself [SESS-391
   expect(await store.list({ prefix: freshName() })).toEqual({ sessions: [] });
   for (const url of ['redis://user:secret@h', '', 'mongodb:', 5 as never])
     expect(() => MongoDBSessionStore.open(url)).toThrow(/^(?!.*secret).*mongodb: or mongodb\+srv:/);
+  for (const url of ['mongodb://user:secret@localhost', 'mongodb+srv://user:secret@db.example.com']) {
+    const one = MongoDBSessionStore.open(url);
+    for (const text of [JSON.stringify(one), String(one), inspect(one)]) expect(text).not.toContain('secret');
+  }
 });
 
 it('lists without a look at the items, and counts them when that is asked for [SESS-372]', async () => {
@@ -121,6 +128,9 @@ describe('a session that was cleared', () => {
     await sessions.updateOne({ session_id: 's' }, { $inc: { _seq: 1 }, $set: { updated_at: new Date() } });
     await messages.insertOne({ session_id: 's', seq: 2, generation: 1, message_data: ['{"a":1}'] } as never);
     expect((await store.list({ withCount: true })).sessions).toMatchObject([{ sessionId: 's', itemCount: 1 }]);
+    // And stays so when that clears it: it sets no mark.
+    await sessions.updateOne({ session_id: 's' }, { $inc: { _generation: 1 }, $set: { updated_at: new Date() } });
+    expect((await store.list({ withCount: true })).sessions).toMatchObject([{ sessionId: 's', itemCount: 0 }]);
   });
 
   it('has whole numbers that the Python SDK can read, and begins anew with the time of the clear [SESS-015, 242]', async () => {
@@ -234,6 +244,16 @@ describe('an import', () => {
     await session.addItems([user('b')]);
     expect(await session.getItems()).toEqual([user('b')]);
     expect(await doublesIn({ sessions, messages })).toEqual([]);
+  });
+
+  it('of an item that no document can hold is refused by its size, and nothing of it stays [SESS-241]', async () => {
+    const database = freshName();
+    await using store = new MongoDBSessionStore({ client, database });
+    const from = new MemorySessionStore();
+    await from.session('s').addItems([user('small'), user('x'.repeat(17_000_000))]);
+    await expect(store.import('s', from.export('s'))).rejects.toMatchObject({ code: 'session_item_too_large' });
+    const { sessions, messages } = raw(client, database);
+    expect([await sessions.countDocuments(), await messages.countDocuments()]).toEqual([0, 0]);
   });
 
   it('whose publication gave no answer has an unknown outcome, and is not taken away again [SESS-151, 376]', async () => {
