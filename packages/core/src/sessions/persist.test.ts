@@ -467,12 +467,16 @@ describe('settling what an earlier segment left', () => {
       { before: [digest(user('x'))], items: [user('x')] },
     ],
     ['an acknowledged batch that is gone', before, { acknowledged: true }],
-  ])('refuses %s, touches nothing and keeps the batch [SESS#16, RUN-1611]', async (_name, history, changes) => {
-    const { stored, state, error } = await settle(history, changes);
-    expect(error).toMatchObject({ name: 'UserError', code: 'session_write_ambiguous' });
-    expect(stored).toEqual(history);
-    expect(state.pendingWrite).toBeDefined();
-  });
+    ['an acknowledged batch that others changed', [...before, batch[0]!, user('else')], { acknowledged: true }],
+  ])(
+    'refuses %s, touches nothing and keeps the batch [SESS#16, RUN-1611, SESS-107]',
+    async (_name, history, changes) => {
+      const { stored, state, error } = await settle(history, changes);
+      expect(error).toMatchObject({ name: 'UserError', code: 'session_write_ambiguous' });
+      expect(stored).toEqual(history);
+      expect(state.pendingWrite).toBeDefined();
+    },
+  );
 
   it('never appends an acknowledged batch again [SESS-107]', async () => {
     const { session, state } = await settle([...before, ...batch], { acknowledged: true });
