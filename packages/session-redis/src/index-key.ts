@@ -2,7 +2,7 @@ import { getLogger } from '@agents/core';
 import type { SessionInfo, SessionPage, SessionPageResult } from '@agents/core/session';
 
 import type { Connection } from './connection.ts';
-import { infoOf } from './info.ts';
+import { dateOf, infoOf } from './info.ts';
 import { INDEX_ID, keysOf } from './keys.ts';
 import type { Config } from './options.ts';
 import { forgetScript, indexScript } from './scripts.ts';
@@ -12,6 +12,9 @@ interface Entry {
   /** Milliseconds of the last update, negative. */
   readonly score: string;
 }
+
+/** Sessions that are asked about at once where all of the index are. */
+const AT_ONCE = 500;
 
 /** The sorted set of the sessions that a store's sessions wrote, by the time of their last update. */
 export class StoreIndex {
@@ -50,7 +53,7 @@ export class StoreIndex {
     });
   }
 
-  /** Entries whose session is gone go as well. `created` asks about all sessions, the others about those of the page. */
+  /** Entries whose session is gone go as well. `created` asks all sessions for their time, and those of the page for the rest. */
   async page(page: SessionPage): Promise<SessionPageResult> {
     if (page.order === 'created') return await this.#byCreation(page);
     const { limit, order, after, withCount } = page;
@@ -71,14 +74,32 @@ export class StoreIndex {
   }
 
   async #byCreation({ limit, withCount, after }: SessionPage): Promise<SessionPageResult> {
-    const key = ({ createdAt }: SessionInfo): number => -(createdAt?.getTime() ?? 0);
-    const [time, id] = after ?? [];
-    const rest = (await this.#infos(await this.#all(), withCount))
-      .toSorted((a, b) => key(a) - key(b) || compare(a.sessionId, b.sessionId))
-      .filter((info) => after === undefined || (key(info) - Number(time) || compare(info.sessionId, String(id))) > 0);
-    const sessions = rest.slice(0, limit);
-    const last = rest.length > limit ? sessions.at(-1) : undefined;
-    return last === undefined ? { sessions } : { sessions, next: [key(last), last.sessionId] };
+    const [from, id] = after ?? [];
+    const rest = (await this.#created(await this.#all()))
+      .filter((one) => after === undefined || (one.key - Number(from) || compare(one.entry.id, String(id))) > 0)
+      .toSorted((a, b) => a.key - b.key || compare(a.entry.id, b.entry.id));
+    const some = rest.slice(0, limit);
+    const sessions = await this.#infos(
+      some.map(({ entry }) => entry),
+      withCount,
+    );
+    const last = rest.length > limit ? some.at(-1) : undefined;
+    return last === undefined ? { sessions } : { sessions, next: [last.key, last.entry.id] };
+  }
+
+  /** With when their sessions were made, in milliseconds, negative; 0 where nobody knows. */
+  async #created(entries: readonly Entry[]): Promise<{ entry: Entry; key: number }[]> {
+    const found: { entry: Entry; key: number }[] = [];
+    for (let at = 0; at < entries.length; at += AT_ONCE) {
+      const some = entries.slice(at, at + AT_ONCE);
+      const times = await this.#connection.use((client) =>
+        Promise.all(
+          some.map(({ id }) => client.hget(keysOf(id, this.#config.keys).session, 'created_at').catch(unknown)),
+        ),
+      );
+      for (const [index, entry] of some.entries()) found.push({ entry, key: -(dateOf(times[index])?.getTime() ?? 0) });
+    }
+    return found;
   }
 
   /** Behind a place: equal scores are in the order of the bytes of their ids. */
@@ -139,4 +160,9 @@ function entriesOf(answer: readonly unknown[]): Entry[] {
 
 function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** Of another type than the key of a session: whoever lists the page hears of it. */
+function unknown(): null {
+  return null;
 }

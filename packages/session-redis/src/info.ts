@@ -24,10 +24,11 @@ export async function infoOf(
   ];
   if ((id ?? null) === null && Number(length) === 0) return undefined;
   const metadata = metadataText(meta ?? null);
+  const [createdAt, updatedAt] = [dateOf(created), dateOf(updated)];
   return {
     sessionId,
-    ...dateOf('createdAt', created),
-    ...dateOf('updatedAt', updated),
+    ...(createdAt && { createdAt }),
+    ...(updatedAt && { updatedAt }),
     ...(Number(ttl) > 0 && { expiresAt: new Date(Date.now() + Number(ttl)) }),
     ...(withCount && { itemCount: Number(length) }),
     ...(metadata && { metadata }),
@@ -47,6 +48,7 @@ export function metadataText(text: string | null): Record<string, unknown> | und
   }
 }
 
-function dateOf(name: 'createdAt' | 'updatedAt', seconds: string | null | undefined): Partial<SessionInfo> {
-  return seconds && /^\d{1,12}(\.\d+)?$/.test(seconds) ? { [name]: new Date(Number(seconds) * 1000) } : {};
+/** Seconds since 1970, as text; what is none is no time. */
+export function dateOf(seconds: string | null | undefined): Date | undefined {
+  return seconds && /^\d{1,12}(\.\d+)?$/.test(seconds) ? new Date(Number(seconds) * 1000) : undefined;
 }

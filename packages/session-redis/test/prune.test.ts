@@ -19,7 +19,8 @@ const LATER = { olderThan: new Date(Date.now() + 3_600_000) };
 /** How often each command was sent from now on, and how many of it waited for an answer at once. */
 function counted(): { sent: Map<string, number>; atOnce: Map<string, number> } {
   const [sent, atOnce, waiting] = [new Map<string, number>(), new Map<string, number>(), new Map<string, number>()];
-  const send = Reflect.get(Redis.prototype, 'sendCommand') as Redis['sendCommand'];
+  type Send = (this: Redis, ...args: Parameters<Redis['sendCommand']>) => unknown;
+  const send: Send = Reflect.get(Redis.prototype, 'sendCommand');
   const add = (to: Map<string, number>, name: string, by: number): number => {
     const sum = (to.get(name) ?? 0) + by;
     to.set(name, sum);
