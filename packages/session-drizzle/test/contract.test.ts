@@ -7,7 +7,7 @@ import { fixtureOf, isElsewhere, noSkip } from './support/fixture.ts';
 import { makeTables } from './support/tables.ts';
 
 describe.each<DriverName>(['node-postgres', 'postgres.js', 'PGlite', 'mysql2', 'better-sqlite3', 'libsql'])(
-  'contract, %s [SESS#51, SESS-262, 263, 264]',
+  'contract, %s [SESS#51, SESS-262, 263, 264, 342]',
   (driver) => {
     let opened: Opened;
     beforeAll(async () => {

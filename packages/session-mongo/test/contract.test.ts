@@ -111,7 +111,7 @@ async function replicaSet(): Promise<Server> {
 describe.each([
   ['a server of its own', standalone, 1],
   ['a replica set', replicaSet, 2],
-] as const)('contract, on %s', (_name, start, tries) => {
+] as const)('contract, on %s [SESS-342]', (_name, start, tries) => {
   let server: Server;
   beforeAll(async () => {
     server = await start();

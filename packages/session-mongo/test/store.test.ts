@@ -54,7 +54,7 @@ it('is opened by an address, and keeps what the address says to itself [SESS-391
   for (const url of ['redis://user:secret@h', '', 'mongodb:', 5 as never])
     expect(() => MongoDBSessionStore.open(url)).toThrow(/^(?!.*secret).*mongodb: or mongodb\+srv:/);
   for (const url of ['mongodb://user:secret@localhost', 'mongodb+srv://user:secret@db.example.com']) {
-    const one = MongoDBSessionStore.open(url);
+    const one: unknown = MongoDBSessionStore.open(url);
     for (const text of [JSON.stringify(one), String(one), inspect(one)]) expect(text).not.toContain('secret');
   }
 });

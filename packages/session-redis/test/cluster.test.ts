@@ -11,7 +11,7 @@ import { noSkip } from './contract.ts';
 import { startClusterSubject } from './faults/cluster-subject.ts';
 import { freshPrefix } from './redis.ts';
 
-describe('contract, on three masters', () => {
+describe('contract, on three masters [SESS-342]', () => {
   let cluster: TestCluster;
   let proxied: ProxiedCluster;
   let client: Cluster;

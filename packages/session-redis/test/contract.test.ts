@@ -18,7 +18,7 @@ const waysToWrite: readonly [string, RedisSessionOptions][] = [
   ['a time to live', { ttlMs: 60_000, keyPrefix: 'it:{s} odd*' }],
 ];
 
-describe.each(waysToWrite)('contract, with a client that was handed in, by %s', (_name, options) => {
+describe.each(waysToWrite)('contract, with a client that was handed in, by %s [SESS-342]', (_name, options) => {
   const make = async (): Promise<SessionFixture> => {
     const keyPrefix = (options.keyPrefix ?? '') + freshPrefix();
     const proxy = await CuttingProxy.start(Number(new URL(redisUrl()).port));
@@ -39,7 +39,7 @@ describe.each(waysToWrite)('contract, with a client that was handed in, by %s', 
   });
 });
 
-describe('contract, with a connection of its own', () => {
+describe('contract, with a connection of its own [SESS-342]', () => {
   const make = (): SessionFixture => {
     const keyPrefix = freshPrefix();
     const opened: RedisSession<object>[] = [];

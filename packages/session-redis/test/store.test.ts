@@ -1,3 +1,5 @@
+import { inspect } from 'node:util';
+
 import { configureLogging, UserError } from '@agents/core';
 import type { LogRecord } from '@agents/core';
 import { SessionClosedError } from '@agents/core/session';
@@ -210,7 +212,10 @@ describe('a store', () => {
       expect(open).toThrow(UserError);
       expect(open).toThrow(/^(?!.*secret)/);
     }
-    expect(JSON.stringify(RedisSessionStore.open('redis://:secret@localhost'))).not.toContain('secret');
+    for (const url of ['redis://:secret@localhost', 'rediss://:secret@localhost']) {
+      const one: unknown = RedisSessionStore.open(url);
+      for (const text of [JSON.stringify(one), String(one), inspect(one)]) expect(text).not.toContain('secret');
+    }
     expect(() => new RedisSessionStore({ client: redis, index: 1 } as never)).toThrow(/'index'/);
   });
 

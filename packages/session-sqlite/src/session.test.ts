@@ -76,7 +76,7 @@ const noSkip = {
   },
 };
 
-describe('contract, on a file', () => {
+describe('contract, on a file [SESS-342]', () => {
   const path = join(folder, 'contract.db');
   const make = (): SessionFixture => ({
     open: (id, options) => new SQLiteSession<object>(id, { path, ...options }),
@@ -97,7 +97,7 @@ describe('contract, on a file', () => {
   });
 });
 
-describe('contract, with a database that was handed in', () => {
+describe('contract, with a database that was handed in [SESS-342]', () => {
   const make = (): SessionFixture & { dispose(): void } => {
     const database = new DatabaseSync(':memory:');
     let failing = false;

@@ -130,17 +130,24 @@ describe('open()', () => {
     await using store = SQLiteSessionStore.open(`sqlite:${path}`);
     await store.session('a').addItems([user('x')]);
     expect(existsSync(path)).toBe(true);
+    // A path of its own is no host.
+    await using again = SQLiteSessionStore.open(`sqlite://${path}`);
+    expect((await again.list()).sessions).toHaveLength(1);
     await using memory = SQLiteSessionStore.open('sqlite::memory:');
     expect((await memory.list()).sessions).toEqual([]);
   });
 
-  it.each(['', 'sqlite:', 'redis://user:secret@host', 'sqlite://secret@host/x.db', 'sqlite:x.db?key=secret'])(
-    'refuses %s and tells nothing of it [SESS-391]',
-    (url) => {
-      expect(() => SQLiteSessionStore.open(url)).toThrow(/takes (a URL that begins with sqlite:|sqlite:<path>)/);
-      expect(() => SQLiteSessionStore.open(url)).not.toThrow(/secret/);
-    },
-  );
+  it.each([
+    '',
+    'sqlite:',
+    'redis://user:secret@host',
+    'sqlite://secret@host/x.db',
+    'sqlite:x.db?key=secret',
+    'sqlite:x.db#secret',
+  ])('refuses %s and tells nothing of it [SESS-391]', (url) => {
+    expect(() => SQLiteSessionStore.open(url)).toThrow(/takes (a URL that begins with sqlite:|sqlite:<path>)/);
+    expect(() => SQLiteSessionStore.open(url)).not.toThrow(/secret/);
+  });
 
   it('has options that are checked at once', () => {
     expect(() => new SQLiteSessionStore({ pfad: 'x' } as never)).toThrow(/Unknown option 'pfad' of SQLiteSessionStore/);

@@ -18,7 +18,7 @@ import { setOpenAIDefaults } from './defaults.ts';
 afterEach(resetDefaults);
 
 describe('OpenAICompactionSession', () => {
-  describe('contract', () => {
+  describe('contract [SESS-342]', () => {
     // The fixture can neither damage nor break a store in memory, and what is wrapped is closed by its owner.
     const impossible = /^(?:E|G[1235]|H)/u;
     const make = () => {

@@ -13,7 +13,7 @@ const noSkip = {
   },
 };
 
-describe('contract', () => {
+describe('contract [SESS-342]', () => {
   const make = () => {
     // A store that objects can share, so that cases about a second object mean something.
     const sessions = new Map<string, MemorySession<object>>();
