@@ -143,6 +143,36 @@ describe('a branch', () => {
     expect(await branch.getItems()).toEqual(turn(1));
   });
 
+  it('counts and removes what is of its session alone, where others have the same turns [SESS-203, 205, 207]', async () => {
+    const path = freshPath();
+    const used = (inputTokens: number) => toUsage({ inputTokens });
+    const usages = () =>
+      sql(path, 'SELECT session_id, user_turn_number, input_tokens FROM turn_usage ORDER BY 1, 2').map((row) =>
+        Object.values(row),
+      );
+    await using one = await filled(path, 1);
+    await using other = open(path, 'other');
+    await one.addUsage(used(1));
+    await other.addItems(turns(3));
+    await other.addUsage(used(2));
+    await one.addUsage(used(3));
+    expect(usages()).toEqual([
+      ['other', 3, 2],
+      ['s', 1, 3],
+    ]);
+    const places = sql(path, `SELECT min(sequence_number) AS first FROM message_structure GROUP BY session_id`);
+    expect(places).toEqual([{ first: 1 }, { first: 1 }]);
+    await expect(one.branch('b', { fromTurn: 2 }).getItems()).rejects.toThrow(/Turn 2 is no user message/);
+    for (let pops = 0; pops < 4; pops++) await other.popItem();
+    await other.addUsage(used(4));
+    for (let pops = 0; pops < 2; pops++) await one.popItem();
+    expect(usages()).toEqual([['other', 1, 4]]);
+    await one.addItems(turn(1));
+    await one.replaceHistory([]);
+    expect(usages()).toEqual([['other', 1, 4]]);
+    expect(await other.getItems()).toEqual(turn(1));
+  });
+
   it('says of what it shares what the other says [SESS-204, 205]', async () => {
     const path = freshPath();
     await using main = open(path);
