@@ -25,15 +25,21 @@ const MOST = 100;
 
 /**
  * @param kinds by which drizzle knows the database
- * @returns `undefined`: drizzle carries it out. So it does with other drivers, and where it keeps a log.
+ * @returns `undefined`: drizzle carries it out. So it does with other drivers, and where it keeps a log or is wrapped.
  */
 export function preparedBy(db: object, kinds: readonly string[]): RunPrepared | undefined {
   const { $client: client, session } = db as { $client?: unknown; session?: { logger?: object } };
-  if (kindOf(session?.logger) !== 'NoopLogger') return undefined;
+  if (kindOf(session?.logger) !== 'NoopLogger' || isWrapped(db)) return undefined;
   const isSQLite = kinds.includes('BetterSQLite3Database') || kinds.includes('NodeSQLiteDatabase');
   if (isSQLite && has(client, 'prepare')) return bySQLite(client as SQLiteClient);
   if (kinds.includes('PostgresJsDatabase') && has(client, 'unsafe')) return byPostgresJs(client as PostgresJsClient);
   return undefined;
+}
+
+/** Somebody stands before drizzle, and wants to see what it is asked. */
+function isWrapped(db: object): boolean {
+  const own: unknown = Object.getPrototypeOf(db);
+  return ['execute', 'all', 'run'].some((name) => Reflect.get(db, name) !== Reflect.get(own as object, name));
 }
 
 function has(client: unknown, method: string): boolean {

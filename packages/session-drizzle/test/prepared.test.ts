@@ -1,3 +1,6 @@
+import { spawnSync } from 'node:child_process';
+import { DatabaseSync } from 'node:sqlite';
+
 import Database from 'better-sqlite3';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { drizzle as drizzleMySql } from 'drizzle-orm/mysql2';
@@ -8,6 +11,7 @@ import { sql } from 'drizzle-orm/sql/sql';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { DrizzleSession } from '../src/index.ts';
+import type { DrizzleDatabase } from '../src/index.ts';
 import { createAgentTables, createTables } from '../src/sqlite.ts';
 import { open } from './support/databases.ts';
 import { execute } from './support/fixture.ts';
@@ -23,10 +27,47 @@ async function use(session: DrizzleSession<object>): Promise<void> {
   }
 }
 
-describe('better-sqlite3', () => {
+it('loads no dialect of drizzle for sessions [SESS-265]', () => {
+  const script = `
+    import { registerHooks } from 'node:module';
+    const loaded = [];
+    registerHooks({ load: (url, context, next) => (loaded.push(url), next(url, context)) });
+    const { DrizzleSession } = await import('@agents/session-drizzle');
+    console.log(JSON.stringify([typeof DrizzleSession, loaded.filter((url) => url.includes('drizzle-orm'))]));`;
+  const args = ['--no-warnings', '--conditions=source', '--input-type=module', '--eval', script];
+  const { stdout, stderr } = spawnSync(process.execPath, args, { cwd: import.meta.dirname, encoding: 'utf8' });
+  expect(stderr).toBe('');
+  const [session, loaded] = JSON.parse(stdout) as [string, string[]];
+  expect([session, loaded.length > 0]).toEqual(['function', true]);
+  expect(loaded.filter((url) => /-core\/(?:index|db|dialect|table)\.js/.test(url))).toEqual([]);
+});
+
+/** Of another copy of drizzle, too. */
+async function nodeSqlite(client: DatabaseSync): Promise<DrizzleDatabase> {
+  const { drizzle: connect } = await import('drizzle-orm-1/node-sqlite');
+  return connect({ client });
+}
+
+describe.each<[string, () => { client: DatabaseSync | Database.Database; db: Promise<DrizzleDatabase> }]>([
+  [
+    'better-sqlite3',
+    () => {
+      const client = new Database(':memory:');
+      return { client, db: Promise.resolve(drizzle({ client })) };
+    },
+  ],
+  [
+    'node:sqlite',
+    () => {
+      const client = new DatabaseSync(':memory:');
+      return { client, db: nodeSqlite(client) };
+    },
+  ],
+])('%s', (_, make) => {
   it('prepares each text once, however many sessions there are [SESS-265]', async () => {
-    const client = new Database(':memory:');
-    const db = drizzle({ client });
+    const made = make();
+    const client = made.client as Database.Database;
+    const db = await made.db;
     await createTables(db);
     await use(new DrizzleSession<object>('first', { db }));
     const prepared: string[] = [];
@@ -37,8 +78,34 @@ describe('better-sqlite3', () => {
     };
     const session = new DrizzleSession<object>('second', { db });
     await use(session);
-    expect(prepared).toEqual([]);
+    // Begin and end of a transaction are drizzle's.
+    expect(prepared.filter((text) => !/^(?:begin|commit)/.test(text))).toEqual([]);
     expect(await session.getItems()).toEqual([user('first'), user('second')]);
+    client.close();
+  });
+});
+
+describe('better-sqlite3', () => {
+  it('goes by drizzle where somebody stands before it [SESS-265]', async () => {
+    const client = new Database(':memory:');
+    const db = drizzle({ client });
+    await createTables(db);
+    const asked: string[] = [];
+    const wrapped = new Proxy(db, {
+      get(target, name) {
+        const member: unknown = Reflect.get(target, name, target);
+        if (name !== 'all') return member;
+        return (query: Parameters<typeof db.all>[0]) => {
+          asked.push(name);
+          return target.all(query);
+        };
+      },
+    });
+    const session = new DrizzleSession<object>('wrapped', { db: wrapped });
+    await use(session);
+    expect(asked.length).toBeGreaterThan(0);
+    expect(await session.getItems()).toEqual([user('first'), user('second')]);
+    client.close();
   });
 
   it('keeps no more than a hundred, however many tables there are [SESS-018, 265]', async () => {

@@ -1,3 +1,5 @@
+import { EventEmitter } from 'node:events';
+
 import { configureLogging } from '@agents/core';
 import type { LogRecord } from '@agents/core';
 import { SessionItemError, SessionSchemaError, supports } from '@agents/core/session';
@@ -10,6 +12,7 @@ import type { DrizzleSessionOptions } from '../src/index.ts';
 import { open } from './support/databases.ts';
 import type { DriverName, Opened } from './support/databases.ts';
 import { execute } from './support/fixture.ts';
+import { historyOf } from './support/history.ts';
 import { makeTables } from './support/tables.ts';
 
 const warn = vi.fn<(record: LogRecord) => void>();
@@ -358,12 +361,36 @@ describe.each<DriverName>(['node-postgres', 'mysql2', 'better-sqlite3'])('on %s'
 
   it('reads a tail by the index [SESS-160, 270]', async () => {
     const one = session();
-    await one.addItems(users(3000));
+    for (const any of [one, session(), session()]) await any.addItems(users(3000));
     if (opened.dialect === 'pg') await execute(opened, sql`analyze agent_messages`);
-    const tail = sql`id, message_data from agent_messages where session_id = ${one.sessionId} order by created_at desc, id desc limit 20`;
-    const plan = opened.dialect === 'sqlite' ? sql`explain query plan select ${tail}` : sql`explain select ${tail}`;
+    const { dialect } = historyOf(opened.db, one.sessionId);
+    const tail = dialect.newest(one.sessionId, 20);
+    const plan = opened.dialect === 'sqlite' ? sql`explain query plan ${tail}` : sql`explain ${tail}`;
     expect(JSON.stringify(await execute(opened, plan))).toContain('idx_agent_messages_session_time');
     expect(await one.getItems(20)).toEqual(users(20, 2981));
+  });
+
+  it('gets no listeners of its sessions, and no prepared statements on a server [SESS-268]', async () => {
+    const { $client: client } = opened.db as unknown as { $client: unknown };
+    const listeners = (): number =>
+      client instanceof EventEmitter
+        ? client.eventNames().reduce((sum, name) => sum + client.listenerCount(name), 0)
+        : 0;
+    const prepared = {
+      pg: sql`select count(*) as n from pg_prepared_statements`,
+      mysql: sql`select variable_value as n from information_schema.session_status where variable_name = 'COM_STMT_PREPARE'`,
+      // Those are of the client and go with it.
+      sqlite: sql`select 0 as n`,
+    };
+    const before = listeners();
+    for (let time = 0; time < 3; time++) {
+      const one = session();
+      await one.addItems(users(2));
+      await one.popItem();
+      await one.replaceHistory(await one.getItems());
+    }
+    expect(listeners()).toBe(before);
+    expect((await execute(opened, prepared[opened.dialect])).map(({ n }) => Number(n))).toEqual([0]);
   });
 
   it('is not closed by its sessions [SESS#74, SESS-154, 268]', async () => {
@@ -374,6 +401,29 @@ describe.each<DriverName>(['node-postgres', 'mysql2', 'better-sqlite3'])('on %s'
     expect(one.closed).toBe(false);
     expect(await one.ping()).toBe(true);
     expect(await one.getItems()).toEqual(users(1));
+  });
+
+  it('clears all of a session or nothing [SESS-266]', async () => {
+    const one = session();
+    await one.addItems(users(2));
+    const name = `stay_${ids}`;
+    const broken = {
+      pg: sql`create function ${sql.raw(name)}() returns trigger as $$ begin raise exception 'stays'; end $$ language plpgsql`,
+      mysql: sql`create trigger ${sql.raw(name)} before delete on agent_sessions for each row signal sqlstate '45000' set message_text = 'stays'`,
+      sqlite: sql`create trigger ${sql.raw(name)} before delete on agent_sessions begin select raise(abort, 'stays'); end`,
+    };
+    await execute(opened, broken[opened.dialect]);
+    const on = opened.dialect === 'pg' ? sql` on agent_sessions` : sql``;
+    if (opened.dialect === 'pg')
+      await execute(
+        opened,
+        sql`create trigger ${sql.raw(name)} before delete on agent_sessions for each row execute function ${sql.raw(name)}()`,
+      );
+    await expect(one.clearSession()).rejects.toThrow('stays');
+    expect(await one.getItems()).toEqual(users(2));
+    await execute(opened, sql`drop trigger ${sql.raw(name)}${on}`);
+    await one.clearSession();
+    expect(await one.getItems()).toEqual([]);
   });
 
   it('has history transactions and versions [SESS-039]', () => {

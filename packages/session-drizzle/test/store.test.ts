@@ -174,9 +174,34 @@ describe.each<DriverName>(['node-postgres', 'postgres.js', 'mysql2', 'better-sql
     const store = new DrizzleSessionStore({ db: opened.db });
     await store.session('a').addItems([user('x')]);
     expect(await store.check()).toEqual([]);
-    await execute(opened, sql`update agent_messages set created_at = ${earlier(sql`created_at`, -3_600_000)}`);
+    // A clock may be a little ahead.
+    await execute(opened, sql`update agent_messages set created_at = ${earlier(sql`created_at`, -40_000)}`);
+    expect(await store.check()).toEqual([]);
+    await execute(opened, sql`update agent_messages set created_at = ${earlier(sql`created_at`, -40_000)}`);
     expect(await store.check()).toEqual([expect.stringMatching(/^1 row of 'agent_messages' is of the future/)]);
   });
+});
+
+it('check() tells of a time zone of PostgreSQL that is not UTC, whatever that is called [SESS-271]', async () => {
+  const opened = await open('node-postgres');
+  try {
+    await makeTables(opened);
+    for (const [zone, advice] of [
+      ['UTC', []],
+      ['Etc/UTC', []],
+      ['GMT', []],
+      ['Europe/London', [expect.stringMatching(/^The time zone of the connection is 'Europe\/London'/)]],
+      ['Asia/Tokyo', [expect.stringMatching(/^The time zone of the connection is 'Asia\/Tokyo'/)]],
+    ] as const) {
+      const name = new URL(opened.url).pathname.slice(1);
+      await execute(opened, sql`alter database ${sql.identifier(name)} set timezone = ${sql.raw(`'${zone}'`)}`);
+      const again = await open('node-postgres', opened.url);
+      expect(await new DrizzleSessionStore({ db: again.db }).check()).toEqual(advice);
+      await again.close();
+    }
+  } finally {
+    await opened.close();
+  }
 });
 
 it.each([
