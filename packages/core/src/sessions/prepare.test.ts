@@ -196,6 +196,21 @@ describe('orphans and duplicates', () => {
     expect((await prepare([call('a')], { input: [output('a')] })).input).toEqual([call('a'), output('a')]);
   });
 
+  it.each([
+    ['function_call', 'function_call_output'],
+    ['custom_tool_call', 'custom_tool_call_output'],
+    ['shell_call', 'shell_call_output'],
+    ['apply_patch_call', 'apply_patch_call_output'],
+    ['computer_call', 'computer_call_output'],
+    ['local_shell_call', 'local_shell_call_output'],
+    ['tool_search_call', 'tool_search_output'],
+    ['program', 'program_output'],
+  ])('leaves out a %s without its %s, and the other way round [SESS-071, SESS-074]', async (asks, answers) => {
+    const pair = [item({ type: asks, call_id: 'a' }), item({ type: answers, call_id: 'a' })];
+    expect((await prepare(pair)).input).toEqual([...pair, user('new')]);
+    for (const half of pair) expect((await prepare([half])).input).toEqual([user('new')]);
+  });
+
   it('sends and stores what is new, also calls without an answer [SESS#27, SESS-071]', async () => {
     const pending = item({ type: 'shell_call', call_id: 's', status: 'in_progress', action: { commands: ['ls'] } });
     expect(await prepare([], { input: [pending] })).toMatchObject({ input: [pending], newItems: [pending] });
@@ -227,7 +242,8 @@ describe('orphans and duplicates', () => {
     const shell = { type: 'shell_call', call_id: 's', ...status };
     const history = [program('p'), owned('p', shell)];
     expect((await prepare(history)).input).toEqual([...(stays ? history : []), user('new')]);
-    expect((await prepare([program('p'), item(shell)])).input).toEqual([user('new')]);
+    for (const other of [{}, { caller: { type: 'direct', caller_id: 'p' } }])
+      expect((await prepare([program('p'), item({ ...shell, ...other })])).input).toEqual([user('new')]);
   });
 
   it('keeps a program for what is new in the turn, or for a program of its own that stays [SESS-072]', async () => {
@@ -244,6 +260,7 @@ describe('orphans and duplicates', () => {
     // Those with ids answer each other alone.
     const byId = [search(2), found(2)].map((one) => item({ ...one, call_id: 't' }));
     expect((await prepare([byId[0]!, search(1), byId[1]!])).input).toEqual([...byId, user('new')]);
+    expect((await prepare([found(1)])).input).toEqual([user('new')]);
   });
 
   it('merges repeated items, the newest content at the first place of calls and the last of outputs [SESS-075]', async () => {
@@ -281,6 +298,17 @@ describe('the callback', () => {
     expect(newItems).toEqual([user('new')]);
     expect(history[0]).toEqual(user('1'));
     expect(newItems[0]).not.toBe(list[0]);
+  });
+
+  it('gets copies down to the last member: what the session gave stays as it is [SESS-066, 069]', async () => {
+    const stored = [answer('2')];
+    const callback: SessionInputCallback = (old, items) => {
+      Object.assign((old[0] as { content: { text: string }[] }).content[0]!, { text: 'changed' });
+      return [...old, ...items];
+    };
+    const { input } = await prepare([], { session: plainSession(stored), callback });
+    expect(input[0]).toMatchObject({ content: [{ text: 'changed' }] });
+    expect(stored).toEqual([answer('2')]);
   });
 
   it('that drops the new items stores nothing [SESS#21, SESS-068]', async () => {
