@@ -138,7 +138,7 @@ export async function checkTurnsWithPython(ours: OurSession, python: Ask): Promi
 
 /**
  * Ours and Python's write at the same time, 50 batches of three each: all are there, in the order of their writer and, where
- * the store keeps batches together, whole.
+ * the store keeps batches together, whole. Then they pop at the same time: each item once.
  *
  * @throws AssertionError
  */
@@ -162,9 +162,14 @@ export async function checkWritingBesidePython(
       contents.filter((content) => content.startsWith(`${name}/`)),
       Array.from({ length: 150 }, (_, index) => `${name}/${Math.floor(index / 3)}/${index % 3}`),
     );
-  if (!batchesTogether) return;
-  for (let at = 0; at < contents.length; at += 3) {
+  const together = batchesTogether ? contents : [];
+  for (let at = 0; at < together.length; at += 3) {
     const batch = contents[at]?.replace(/\/\d+$/, '');
     assert.deepEqual(contents.slice(at, at + 3), [`${batch}/0`, `${batch}/1`, `${batch}/2`]);
   }
+  const pops = Array.from({ length: 5 }, () => [python('pop'), ...entries.map(([, session]) => session.popItem())]);
+  const popped = (await Promise.all(pops.flat())).map((item) => (item as { content: string }).content);
+  // Each item once, and no other than the newest.
+  assert.deepEqual(popped.toSorted(), contents.slice(-popped.length).toSorted());
+  assert.equal(((await python('get')) as object[]).length, contents.length - popped.length);
 }
