@@ -115,7 +115,10 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
     await ensureConnected(this.#client);
     const idle: Filter<SessionDocument> = { updated_at: { $lt: idleSince }, _cleared: { $exists: true } };
     let some: Listed[] = [];
-    for await (const document of this.#collections.sessions.find(idle, { projection: withoutContents })) {
+    for await (const document of this.#collections.sessions.find(idle, {
+      projection: withoutContents,
+      batchSize: SWEPT,
+    })) {
       if (isCleared(document)) some.push(document);
       if (some.length < SWEPT) continue;
       await removeSessions(this.#collections, some, idle);

@@ -29,13 +29,13 @@ async function idle(count: number): Promise<string> {
 }
 
 /** A store, with what is done before a command is sent for the first time, and the commands that were sent. */
-function watched(database: string, meanwhile: Record<string, () => Promise<unknown>> = {}) {
+function watched(database: string, meanwhile: Record<string, (...args: readonly never[]) => Promise<unknown>> = {}) {
   const sent: string[] = [];
-  const over = hooked(client, async (command, collection) => {
+  const over = hooked(client, async (command, collection, args) => {
     const name = `${command} ${collection}`;
     const act = sent.includes(name) ? undefined : meanwhile[name];
     sent.push(name);
-    await act?.();
+    await act?.(...(args as never[]));
   });
   return { store: new MongoDBSessionStore({ client: over, database }), sent };
 }
@@ -74,12 +74,46 @@ describe('prune', () => {
     async (step) => {
       const database = await idle(3);
       const others = new MongoDBSessionStore({ client, database });
+      const operation = {
+        operationId: 'op',
+        transaction: { type: 'append_items', items: [user('before')] },
+      } as const;
+      await others.session('s1').applyHistoryTransaction(operation);
+      await others.session('s1').replaceHistory([user('1'), user('2')], { operationId: 'replaced' });
+      await others.setMetadata('s1', { tag: 1 });
+      await raw(client, database).sessions.updateMany({}, { $set: { updated_at: new Date(0) } });
       const { store } = watched(database, { [step]: () => others.session('s1').addItems([user('3')]) });
       expect(await store.prune({ idleForMs: 1000 })).toEqual({ sessions: 3, items: 6 });
       expect(await others.session('s1').getItems()).toEqual([user('3')]);
       expect((await others.list({ withCount: true })).sessions).toMatchObject([{ sessionId: 's1', itemCount: 1 }]);
+      // It is another one: without metadata, and nothing was done to it yet.
+      expect(await others.get('s1')).not.toHaveProperty('metadata');
+      await others.session('s1').replaceHistory([user('4')], { operationId: 'replaced' });
+      expect(await others.session('s1').getItems()).toEqual([user('4')]);
     },
   );
+
+  it('leaves, as a delete does, what is appended before anything is removed [SESS-374]', async () => {
+    const database = await idle(1);
+    const others = new MongoDBSessionStore({ client, database });
+    const append = () => others.session('s0').addItems([user('3')]);
+    expect(await watched(database, { 'bulkWrite agent_sessions': append }).store.delete('s0')).toBe(false);
+    expect(await others.session('s0').getItems()).toHaveLength(3);
+  });
+
+  it('leaves what is appended right after a session was emptied [SESS-374]', async () => {
+    const database = await idle(1);
+    const others = new MongoDBSessionStore({ client, database });
+    const { store } = watched(database, {
+      // As if it came between this step and the next one: made twice it empties nothing.
+      'bulkWrite agent_sessions': async (steps) => {
+        await raw(client, database).sessions.bulkWrite(steps);
+        await others.session('s0').addItems([user('3')]);
+      },
+    });
+    expect(await store.delete('s0')).toBe(false);
+    expect(await others.session('s0').getItems()).toEqual([user('3')]);
+  });
 
   it('has an unknown outcome when an answer is lost, as a delete has [SESS-151, 374]', async () => {
     const database = await idle(2);
@@ -102,5 +136,6 @@ describe('prune', () => {
     await sessions.updateOne({}, { $set: { _generation: 7 } });
     expect(await store.get('s0')).toMatchObject({ itemCount: 1 });
     expect(await store.prune({ idleForMs: 1000 })).toEqual({ sessions: 1, items: 1 });
+    expect(await messages.countDocuments()).toBe(0);
   });
 });
