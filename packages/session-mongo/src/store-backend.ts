@@ -31,7 +31,7 @@ type Listed = WithId<SessionDocument>;
 /** Of a session that goes: neither metadata nor what it remembers, which may be much. */
 const withoutContents = { metadata: 0, _operations: 0, _replaced: 0 };
 /** Marks of clears that are removed at once. */
-const SWEPT = 500;
+const SWEPT = 100;
 
 /** Sessions in two collections. Those of the Python SDK are listed too. */
 export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
