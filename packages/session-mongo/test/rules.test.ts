@@ -168,7 +168,7 @@ describe('documents', () => {
     expect(await documents.messages.countDocuments({ generation: -1 })).toBe(550);
   });
 
-  it('of the old form are read and popped with the new ones [SESS#40, SESS-243, 245]', async () => {
+  it('of the old form are read, popped and cleared with the new ones [SESS#40, SESS-243, 245, 246]', async () => {
     const session = open();
     const old = (seq: number, more: object) => ({ _id: new ObjectId(), session_id: 's', seq: new Int32(seq), ...more });
     await documents.sessions.insertOne({ session_id: 's', _seq: new Int32(2) });
@@ -189,8 +189,12 @@ describe('documents', () => {
     await documents.sessions.deleteMany({});
     expect(await session.getItems()).toEqual(users(1, 5));
     expect(await session.popItem()).toEqual(user('5'));
-    await documents.messages.insertOne(old(9, { message_data: text('6') }));
+    await documents.messages.insertMany([
+      old(9, { message_data: text('6') }),
+      old(10, { message_data: [text('7')], generation: new Int32(0) }),
+    ]);
     await session.clearSession();
+    expect(await session.getItems()).toEqual([]);
     expect(await documents.messages.countDocuments()).toBe(0);
   });
 
@@ -847,10 +851,11 @@ describe('lives', () => {
     expect(await open().getItems()).toEqual(users(4, 7));
   });
 
-  it('have sessions that were made by a clear or by metadata too [SESS-253]', async () => {
+  it('have sessions that were made by a clear or by metadata too [SESS-246, 253]', async () => {
     await open('s', { ttlMs: 1_000_000 }).clearSession();
     await using store = new MongoDBSessionStore({ client, database, ttlMs: 1_000_000 });
     await store.setMetadata('with-metadata', { a: 1 });
+    expect(await documents.sessions.countDocuments()).toBe(2);
     for (const { expires_at } of await documents.sessions.find().toArray())
       expect(expires_at!.getTime()).toBeGreaterThan(Date.now() + 900_000);
     await client.db(database).collection('agent_sessions').dropIndex('expires_at_1');
