@@ -3,8 +3,9 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { sessionStoreContract } from '../testing/contracts/session-store.ts';
 import type { SessionStoreFixture } from '../testing/contracts/session-store.ts';
 import { sessionContract } from '../testing/contracts/session.ts';
-import { MemorySessionStore } from './memory-store.ts';
-import { MemorySession } from './memory.ts';
+import { MemorySessionStore, MemoryStore } from './memory-store.ts';
+import { memoryEncoding, MemorySession } from './memory.ts';
+import { StoredSessionStore } from './stored-store.ts';
 
 const noSkip = {
   skip(reason: string): never {
@@ -126,6 +127,35 @@ describe('many sessions in a store that answers at once', () => {
     expect(turns).toBeGreaterThanOrEqual(often);
   });
 });
+
+it.each([
+  [1, 4],
+  [99, 0],
+])(
+  'cuts no item that came since it read the history: looked at again, not for ever (%i times) [SESS-374]',
+  async (times, cut) => {
+    const user = (content: string) => ({ role: 'user' as const, content });
+    let left = times;
+    const backend = new (class extends MemoryStore {
+      override history(id: string) {
+        const history = super.history(id);
+        const read = history.read.bind(history);
+        history.read = (count) => {
+          const found = read(count);
+          if (count === undefined && left-- > 0)
+            history.write({ type: 'append', texts: [JSON.stringify(user('new'))] });
+          return found;
+        };
+        return history;
+      }
+    })();
+    const store = new StoredSessionStore(backend, { name: 'BusyStore', encoding: memoryEncoding });
+    await store.session('s', {}).addItems(['1', '2', '3', '4'].map(user));
+    expect(await store.prune({ maxItems: 1 })).toEqual({ sessions: 0, items: cut });
+    left = 0;
+    expect((await store.session('s').getItems()).at(-1)).toEqual(user('new'));
+  },
+);
 
 it('gives sessions of the class that everyone knows', () => {
   const store = new MemorySessionStore();
