@@ -73,7 +73,8 @@ export function breakable(db: DrizzleDatabase): {
       if (typeof member !== 'function') return member;
       const call = (...args: unknown[]): unknown => Reflect.apply(member, target, args);
       if (name === 'transaction') return (...args: unknown[]) => breaking(() => call(...args));
-      if (name !== 'execute') return call;
+      // As it is: what is wrapped runs nothing that is prepared.
+      if (name !== 'execute') return member;
       return (query: SQL) => (startOf(query).startsWith('with ') ? breaking(() => call(query)) : call(query));
     },
   });
