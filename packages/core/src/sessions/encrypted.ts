@@ -7,7 +7,7 @@ import type { AgentInputItem } from '../items/items.ts';
 import type { RunContext } from '../state/context.ts';
 import { decodeItem, encodeItems } from './codec.ts';
 import { contentDigest, hidesItems, partialAppend, supports } from './contract.ts';
-import type { HidingSession, HistoryOperation, Session, SessionSettings, VersionedSession } from './contract.ts';
+import type { HistoryOperation, Session, SessionSettings, VersionedSession } from './contract.ts';
 import { Envelopes } from './envelopes.ts';
 import type { EncryptionOptions, Seen } from './envelopes.ts';
 import { SessionError } from './errors.ts';
@@ -35,7 +35,7 @@ type Method = (...args: readonly unknown[]) => Promise<unknown>;
  * @example
  * const session = new EncryptedSession(new SQLiteSession('user-42', 'chat.db'), { encryptionKey: key, ttlMs: null });
  */
-export class EncryptedSession<T extends object = AgentInputItem> implements Session<T>, HidingSession {
+export class EncryptedSession<T extends object = AgentInputItem> implements Session<T> {
   readonly session: Inner;
   readonly #envelopes: Envelopes;
   readonly #options: EncryptionOptions;
