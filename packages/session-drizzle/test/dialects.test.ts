@@ -21,6 +21,7 @@ import { open } from './support/databases.ts';
 import type { DriverName, Opened } from './support/databases.ts';
 import { execute } from './support/fixture.ts';
 import { historyOf, read, textsOf } from './support/history.ts';
+import { openedFor } from './support/opened.ts';
 import { makeTables } from './support/tables.ts';
 
 beforeAll(() => configureLogging({ level: 'error' }));
@@ -55,24 +56,11 @@ function strayOf(statements: readonly { text: string; ids: readonly string[] }[]
   return stray;
 }
 
-function opening(driver: DriverName): () => Opened {
-  let opened: Opened | undefined;
-  beforeAll(async () => {
-    opened = await open(driver);
-    await makeTables(opened);
-  }, 60_000);
-  afterAll(async () => await opened?.close());
-  return () => {
-    if (opened === undefined) throw new Error('not open');
-    return opened;
-  };
-}
-
 describe('PostgreSQL', () => {
-  const opened = opening('node-postgres');
+  const opened = openedFor('node-postgres');
 
   it('shows a polling reader nothing before what it has read, with 8 writers [SESS#36, SESS-261]', async () => {
-    const { db } = opened();
+    const { db } = opened;
     let writing = true;
     const writers = users(8).map(async ({ content }) => {
       const session = new DrizzleSession<object>('polled', { db });
@@ -109,7 +97,7 @@ describe('PostgreSQL', () => {
   });
 
   it('keeps sessions in another schema, under other names, with ids of 64 bits [SESS-158, 272]', async () => {
-    const target = opened();
+    const target = opened;
     await execute(target, sql`create schema chat`);
     const tables = createAgentTables({ schema: 'chat', names: { agentMessages: 'items' }, idType: 'bigserial' });
     await createTables(target.db, tables);
@@ -150,7 +138,7 @@ describe('PostgreSQL', () => {
       import('pg'),
       import('drizzle-orm/node-postgres'),
     ]);
-    const client = new pg.Pool({ connectionString: opened().url, max: 1 });
+    const client = new pg.Pool({ connectionString: opened.url, max: 1 });
     Object.assign(client, {
       query: async () => {
         Reflect.deleteProperty(client, 'query');
@@ -169,7 +157,7 @@ describe('PostgreSQL', () => {
       import('pg'),
       import('drizzle-orm/node-postgres'),
     ]);
-    const client = new pg.Client({ connectionString: opened().url });
+    const client = new pg.Client({ connectionString: opened.url });
     await client.connect();
     const { logger, statements } = remembering();
     const session = new DrizzleSession<object>('single', { db: connect({ client, logger }) });
@@ -193,7 +181,7 @@ describe('PostgreSQL', () => {
       import('pg'),
       import('drizzle-orm/node-postgres'),
     ]);
-    const client = new pg.Client({ connectionString: opened().url });
+    const client = new pg.Client({ connectionString: opened.url });
     await client.connect();
     const { logger, statements } = remembering();
     const sessions = ['one', 'two'].map((id) => new DrizzleSession<object>(id, { db: connect({ client, logger }) }));
@@ -212,14 +200,14 @@ describe('PostgreSQL', () => {
 });
 
 describe('MySQL and MariaDB', () => {
-  const opened = opening('mysql2');
+  const opened = openedFor('mysql2');
 
   it(
     'refuses an item that is larger than a packet before it sends anything [SESS#50, SESS-263]',
     { timeout: 180_000 },
     async () => {
-      const session = new DrizzleSession<object>('large', { db: opened().db, operationTimeoutMs: 170_000 });
-      const [row] = await execute(opened(), sql`select @@max_allowed_packet as packet`);
+      const session = new DrizzleSession<object>('large', { db: opened.db, operationTimeoutMs: 170_000 });
+      const [row] = await execute(opened, sql`select @@max_allowed_packet as packet`);
       const packet = Number(row?.['packet']);
       const error: unknown = await session
         .addItems([user('1'), user('x'.repeat(packet))])
@@ -245,9 +233,9 @@ describe('MySQL and MariaDB', () => {
       },
       idType: 'bigserial',
     });
-    await createTablesOfMySql(opened().db, tables);
-    await execute(opened(), sql`alter table wide_items auto_increment = 3000000000`);
-    const session = new DrizzleSession<object>('s', { db: opened().db, tables });
+    await createTablesOfMySql(opened.db, tables);
+    await execute(opened, sql`alter table wide_items auto_increment = 3000000000`);
+    const session = new DrizzleSession<object>('s', { db: opened.db, tables });
     await session.addItems(users(3));
     await session.applyHistoryTransaction?.({
       operationId: 'op',
@@ -264,14 +252,14 @@ describe('MySQL and MariaDB', () => {
       ]),
     );
     const tables = createMySqlTables({ names });
-    await createTablesOfMySql(opened().db, tables);
-    const session = new DrizzleSession<object>('s', { db: opened().db, tables });
+    await createTablesOfMySql(opened.db, tables);
+    const session = new DrizzleSession<object>('s', { db: opened.db, tables });
     await session.addItems(users(2));
     expect(await session.getItems()).toEqual(users(2));
   });
 
   it('knows operations by ids that no column holds [SESS-034]', async () => {
-    const session = new DrizzleSession<object>('long', { db: opened().db });
+    const session = new DrizzleSession<object>('long', { db: opened.db });
     for (const operationId of ['x'.repeat(300), 'op ', 'op', 'OP'])
       for (let time = 0; time < 2; time++)
         await session.applyHistoryTransaction?.({
@@ -286,7 +274,7 @@ describe('MySQL and MariaDB', () => {
       import('mysql2/promise'),
       import('drizzle-orm/mysql2'),
     ]);
-    const client = await createConnection(opened().url);
+    const client = await createConnection(opened.url);
     const { logger, statements } = remembering();
     // Two databases of drizzle, one connection.
     const sessions = ['one', 'two'].map((id) => new DrizzleSession<object>(id, { db: connect({ client, logger }) }));
@@ -299,24 +287,24 @@ describe('MySQL and MariaDB', () => {
   });
 
   it('a reader sees no writer without those before it: on MariaDB it waits for the one under way [F7, SESS-261]', async () => {
-    const session = new DrizzleSession<object>('settled', { db: opened().db });
+    const session = new DrizzleSession<object>('settled', { db: opened.db });
     await session.addItems(users(1));
     const { createConnection } = await import('mysql2/promise');
-    const writer = await createConnection(opened().url);
+    const writer = await createConnection(opened.url);
     await writer.query('start transaction');
     await writer.query("select 1 from agent_sessions where session_id = 'settled' for update");
     const read = session.getItems();
     const state = { isDone: false };
     void read.finally(() => (state.isDone = true)).catch(() => {});
     const waiting = sql`select count(*) as n from information_schema.innodb_trx where trx_state = 'LOCK WAIT' and trx_query like '%settled%'`;
-    const isWaiting = async (): Promise<boolean> => Number((await execute(opened(), waiting))[0]?.['n']) > 0;
+    const isWaiting = async (): Promise<boolean> => Number((await execute(opened, waiting))[0]?.['n']) > 0;
     while (!state.isDone && !(await isWaiting())) await longEnough();
     await writer.query(
       `insert into agent_messages (session_id, message_data, created_at) values ('settled', '{"role":"user","content":"2"}', now(6))`,
     );
     await writer.query('commit');
     await writer.end();
-    const [row] = await execute(opened(), sql`select version() as version`);
+    const [row] = await execute(opened, sql`select version() as version`);
     // MySQL looks at all transactions at one moment: nothing to wait for.
     expect(await read).toEqual(users(String(row?.['version']).includes('MariaDB') ? 2 : 1));
   });
@@ -326,7 +314,7 @@ describe('MySQL and MariaDB', () => {
       import('mysql2/promise'),
       import('drizzle-orm/mysql2'),
     ]);
-    const [client, other] = await Promise.all([createConnection(opened().url), createConnection(opened().url)]);
+    const [client, other] = await Promise.all([createConnection(opened.url), createConnection(opened.url)]);
     await client.query('set session innodb_lock_wait_timeout = 1');
     const { logger, statements } = remembering();
     const session = new DrizzleSession<object>('late', { db: connect({ client, logger }) });
@@ -351,7 +339,7 @@ describe('MySQL and MariaDB', () => {
       import('mysql2/promise'),
       import('drizzle-orm/mysql2'),
     ]);
-    const client = await createConnection(opened().url);
+    const client = await createConnection(opened.url);
     const { logger, statements } = remembering();
     const history = historyOf(connect({ client, logger }), 'six');
     await history.read(0);
@@ -367,7 +355,7 @@ describe('MySQL and MariaDB', () => {
       import('mysql2/promise'),
       import('drizzle-orm/mysql2'),
     ]);
-    const client = await createConnection(opened().url);
+    const client = await createConnection(opened.url);
     const { logger, statements } = remembering();
     const history = historyOf(connect({ client, logger }), 'packets');
     // The first call looks which server it is.
@@ -389,7 +377,7 @@ describe('MySQL and MariaDB', () => {
   });
 
   it('goes on after a deadlock with another writer [SESS-263]', async () => {
-    const session = (): DrizzleSession<object> => new DrizzleSession<object>('busy', { db: opened().db });
+    const session = (): DrizzleSession<object> => new DrizzleSession<object>('busy', { db: opened.db });
     await Promise.all(
       users(8).map(async (item) => {
         for (let batch = 0; batch < 10; batch++) await session().addItems([item, item]);
@@ -417,7 +405,7 @@ async function holding({ driver, url }: Opened): Promise<{ release(): Promise<vo
 }
 
 describe.each<DriverName>(['better-sqlite3', 'libsql'])('SQLite by %s', (driver) => {
-  const opened = opening(driver);
+  const opened = openedFor(driver);
 
   it('says so when others hold the lock for too long; nothing is written [SESS#9, SESS-264]', async () => {
     const own = await open(driver);
@@ -443,7 +431,7 @@ describe.each<DriverName>(['better-sqlite3', 'libsql'])('SQLite by %s', (driver)
   });
 
   it('reads long histories in pages, and others run in between [SESS#49, SESS-160]', async () => {
-    const target = opened();
+    const target = opened;
     const session = new DrizzleSession<{ content: string }>('long', { db: target.db });
     await session.addItems(users(1, 0));
     await execute(
@@ -467,19 +455,19 @@ describe.each<DriverName>(['better-sqlite3', 'libsql'])('SQLite by %s', (driver)
 });
 
 describe('SQLite by better-sqlite3', () => {
-  const opened = opening('better-sqlite3');
+  const opened = openedFor('better-sqlite3');
 
   it.each(faultOperations)(
     '%s waits for the lock of others without holding up the process [SESS#8, SESS-264]',
     async (operation) => {
-      const session = sessionOn(opened(), `waits, ${operation}`);
+      const session = sessionOn(opened, `waits, ${operation}`);
       await session.addItems(faultStart);
       const { version } = await session.readHistory(0);
-      const holder = await holding(opened());
+      const holder = await holding(opened);
       const changed = makeChange(session, operation, version);
       await new Promise((resolve) => setTimeout(resolve, 100));
       // By another one: the calls of a session come one after the other.
-      expect(await sessionOn(opened(), session.sessionId).getItems()).toEqual(faultStart);
+      expect(await sessionOn(opened, session.sessionId).getItems()).toEqual(faultStart);
       await holder.release();
       await changed;
       expect(await session.getItems()).toEqual(faultResult[operation]);
@@ -487,9 +475,9 @@ describe('SQLite by better-sqlite3', () => {
   );
 
   it('waits twice as long each time that it finds the database locked [SESS-264]', async () => {
-    const session = sessionOn(opened(), 'delays');
+    const session = sessionOn(opened, 'delays');
     await session.addItems(faultStart);
-    const holder = await holding(opened());
+    const holder = await holding(opened);
     // Of a delay between a half and all of it.
     const random = vi.spyOn(Math, 'random').mockReturnValue(1);
     const delays: unknown[] = [];
@@ -558,12 +546,12 @@ it('two databases of drizzle over one client wait for each other, libsql [SESS-2
 });
 
 describe.each<DriverName>(['node-postgres', 'mysql2', 'better-sqlite3'])('stamps, %s', (driver) => {
-  const opened = opening(driver);
+  const opened = openedFor(driver);
 
   it('are of the time zone of the session, as those that the database gives by itself [SESS-261]', async () => {
     // In the west of the server: there stamps of another zone would be of the future.
     const zones = { pg: sql`set time zone 'America/Anchorage'`, mysql: sql`set time_zone = '-09:00'` };
-    const { dialect, url } = opened();
+    const { dialect, url } = opened;
     const alone = await connectAlone(driver, url);
     const on = { db: alone.db, dialect };
     if (dialect !== 'sqlite') await execute(on, zones[dialect]);
@@ -608,13 +596,13 @@ async function connectAlone(
 }
 
 describe.each<DriverName>(['node-postgres', 'mysql2'])('locks, %s', (driver) => {
-  const opened = opening(driver);
+  const opened = openedFor(driver);
 
   it('a pop that meets a deadlock with somebody else is made again [SESS-263, 266]', async () => {
-    const other = await open(driver, opened().url);
-    const session = new DrizzleSession<object>('deadlock', { db: opened().db });
+    const other = await open(driver, opened.url);
+    const session = new DrizzleSession<object>('deadlock', { db: opened.db });
     await session.addItems(users(3));
-    await new DrizzleSession<object>('beside', { db: opened().db }).addItems(users(50));
+    await new DrizzleSession<object>('beside', { db: opened.db }).addItems(users(50));
     let popped: Promise<object | undefined> | undefined;
     type Transaction = (run: (tx: Opened['db']) => Promise<void>) => Promise<void>;
     const transaction = (other.db as unknown as { transaction: Transaction }).transaction.bind(other.db);
@@ -627,7 +615,7 @@ describe.each<DriverName>(['node-postgres', 'mysql2'])('locks, %s', (driver) => 
       );
       await execute(on, sql`select id from agent_messages where session_id = 'deadlock' for update`);
       popped = session.popItem();
-      await waitingFor(opened(), 'agent_messages');
+      await waitingFor(opened, 'agent_messages');
       await execute(on, sql`select 1 from agent_sessions where session_id = 'deadlock' for update`);
     });
     expect(await popped).toEqual(user('3'));
@@ -652,13 +640,13 @@ async function longEnough(): Promise<void> {
 }
 
 describe.each<DriverName>(['node-postgres', 'mysql2', 'better-sqlite3'])('processes, %s', (driver) => {
-  const opened = opening(driver);
+  const opened = openedFor(driver);
 
   it('write beside each other without a lost item or a split batch [F6, SESS-006]', async () => {
-    const { url } = opened();
+    const { url } = opened;
     const writers = ['a', 'b'].map((name) => start('append.ts', {}, driver, url, 'shared', name, '100', '5'));
     expect(await Promise.all(writers.map(({ ended }) => ended))).toEqual([0, 0]);
-    const items = await new DrizzleSession<{ content: string }>('shared', { db: opened().db }).getItems();
+    const items = await new DrizzleSession<{ content: string }>('shared', { db: opened.db }).getItems();
     expect(items).toHaveLength(1000);
     for (let at = 0; at < items.length; at += 5) {
       const name = items[at]?.content.replace(/\d+$/, '');
@@ -669,14 +657,14 @@ describe.each<DriverName>(['node-postgres', 'mysql2', 'better-sqlite3'])('proces
   });
 
   it('end by themselves once the database is closed: nothing of ours keeps them [H6, SESS-157]', async () => {
-    const child = start('append.ts', {}, driver, opened().url, 'alone', 'x', '1', '1');
+    const child = start('append.ts', {}, driver, opened.url, 'alone', 'x', '1', '1');
     expect(await child.ended).toBe(0);
     expect(child.lines()).toEqual(['closed']);
   });
 
   it('that is killed within a change leaves a whole batch or none [SESS#12, SESS-006]', async () => {
-    const child = start('append.ts', {}, driver, opened().url, 'killed', 'x', '100000', '3');
-    const session = new DrizzleSession<object>('killed', { db: opened().db });
+    const child = start('append.ts', {}, driver, opened.url, 'killed', 'x', '100000', '3');
+    const session = new DrizzleSession<object>('killed', { db: opened.db });
     for (let count = 0; count < 9; count = (await session.getItems()).length)
       await new Promise((resolve) => setTimeout(resolve, 20));
     child.process.kill('SIGKILL');

@@ -6,23 +6,17 @@ import type { SQL } from 'drizzle-orm/sql/sql';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
 import type { DrizzleHistory } from '../src/history.ts';
-import { open } from './support/databases.ts';
 import type { DriverName, Opened } from './support/databases.ts';
 import { execute } from './support/fixture.ts';
 import { historyOf, read, text, textsOf } from './support/history.ts';
-import { makeTables } from './support/tables.ts';
+import { openedFor } from './support/opened.ts';
 
 beforeAll(() => configureLogging({ level: 'error' }));
 afterAll(() => configureLogging({ level: 'warn' }));
 
 describe.each<DriverName>(['node-postgres', 'mysql2', 'better-sqlite3'])('history on %s', (driver) => {
-  let opened: Opened;
+  const opened = openedFor(driver);
   let ids = 0;
-  beforeAll(async () => {
-    opened = await open(driver);
-    await makeTables(opened);
-  }, 60_000);
-  afterAll(async () => await opened?.close());
   const make = (): { readonly id: string; readonly history: DrizzleHistory } => {
     const id = `h${++ids}`;
     return { id, history: historyOf(opened.db, id) };

@@ -5,14 +5,15 @@ import type { LogRecord } from '@agents/core';
 import { SessionItemError, SessionSchemaError, supports } from '@agents/core/session';
 import { sql } from 'drizzle-orm/sql/sql';
 import type { SQL } from 'drizzle-orm/sql/sql';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { DrizzleSession } from '../src/index.ts';
 import type { DrizzleSessionOptions } from '../src/index.ts';
 import { open } from './support/databases.ts';
-import type { DriverName, Opened } from './support/databases.ts';
+import type { DriverName } from './support/databases.ts';
 import { execute } from './support/fixture.ts';
 import { historyOf } from './support/history.ts';
+import { openedFor } from './support/opened.ts';
 import { makeTables } from './support/tables.ts';
 
 const warn = vi.fn<(record: LogRecord) => void>();
@@ -42,13 +43,8 @@ it.each<DriverName>(['node-postgres', 'postgres.js', 'PGlite', 'mysql2', 'better
 
 /** The rules that hold on every dialect, each on the driver that most use. */
 describe.each<DriverName>(['node-postgres', 'mysql2', 'better-sqlite3'])('on %s', (driver) => {
-  let opened: Opened;
+  const opened = openedFor(driver);
   let ids = 0;
-  beforeAll(async () => {
-    opened = await open(driver);
-    await makeTables(opened);
-  }, 60_000);
-  afterAll(async () => await opened?.close());
 
   const session = (id = `s${++ids}`, options?: Partial<DrizzleSessionOptions>) =>
     new DrizzleSession<{ content?: string }>(id, { db: opened.db, ...options });

@@ -2,23 +2,19 @@ import { sessionStoreContract } from '@agents/core/testing';
 import type { SessionStoreFixture } from '@agents/core/testing';
 import { sql } from 'drizzle-orm/sql/sql';
 import type { SQL } from 'drizzle-orm/sql/sql';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { DrizzleSessionStore } from '../src/index.ts';
 import { open } from './support/databases.ts';
 import type { DriverName, Opened } from './support/databases.ts';
 import { execute, noSkip } from './support/fixture.ts';
+import { openedFor } from './support/opened.ts';
 import { makeTables } from './support/tables.ts';
 
 const user = (content: string) => ({ role: 'user' as const, content });
 
 describe.each<DriverName>(['node-postgres', 'postgres.js', 'mysql2', 'better-sqlite3', 'libsql'])('on %s', (driver) => {
-  let opened: Opened;
-  beforeAll(async () => {
-    opened = await open(driver);
-    await makeTables(opened);
-  }, 60_000);
-  afterAll(async () => await opened?.close());
+  const opened = openedFor(driver);
 
   const earlier = (column: SQL, ms: number): SQL => {
     if (opened.dialect === 'pg') return sql`${column} - ${ms} * interval '1 millisecond'`;

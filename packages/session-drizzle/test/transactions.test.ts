@@ -8,6 +8,7 @@ import { DrizzleSession } from '../src/index.ts';
 import { open } from './support/databases.ts';
 import type { DriverName, Opened } from './support/databases.ts';
 import { execute } from './support/fixture.ts';
+import { openedFor } from './support/opened.ts';
 import { makeTables } from './support/tables.ts';
 
 beforeAll(() => configureLogging({ level: 'error' }));
@@ -23,12 +24,7 @@ const transactionOf = ({ db }: Opened): Transaction =>
 describe.each<DriverName>(['node-postgres', 'postgres.js', 'PGlite', 'mysql2', 'libsql'])(
   'a transaction of the user, %s',
   (driver) => {
-    let opened: Opened;
-    beforeAll(async () => {
-      opened = await open(driver);
-      await makeTables(opened);
-    }, 60_000);
-    afterAll(async () => await opened?.close());
+    const opened = openedFor(driver);
 
     /** What sessions do, two at once. */
     const change = async (db: Opened['db'], ids: readonly string[]): Promise<void> => {
