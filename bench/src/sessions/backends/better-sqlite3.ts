@@ -26,8 +26,9 @@ class Floor implements Store {
       for (const text of texts) insert.run(sessionId, text);
     });
     this.#append = (texts) => append.immediate(texts);
+    // Without the cast this build of SQLite prepares it anew with each id.
     this.#newest = database.prepare(
-      'select message_data from agent_messages where session_id = ? order by created_at desc, id desc limit ?',
+      'select message_data from agent_messages where session_id = cast(? as text) order by created_at desc, id desc limit ?',
     );
   }
 

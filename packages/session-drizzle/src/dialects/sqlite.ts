@@ -9,6 +9,12 @@ import type { TableNames } from '../tables.ts';
 import type { Append, Dialect, Found, Head } from './dialect.ts';
 import { headOf } from './dialect.ts';
 
+/**
+ * The session that messages are looked for of. SQLite as better-sqlite3 builds it (`ENABLE_STAT4`) prepares a statement anew
+ * with each value that an index of several columns is searched by, unless it is an expression: many times the search itself.
+ */
+const sought = (id: string): SQL => sql`cast(${id} as text)`;
+
 /** The statements on the tables of one store in SQLite. A transaction holds the database's one lock from its start. */
 export class SQLiteDialect implements Dialect {
   readonly #tables: TableNames;
@@ -34,11 +40,11 @@ export class SQLiteDialect implements Dialect {
     const touched = sql`(select updated_at from ${sessions} where session_id = ${id}) as touched`;
     if (before === undefined && limit >= 0 && limit < this.pageSize)
       return sql`select id, message_data as text, ${touched}
-        from ${messages} where session_id = ${id} order by created_at desc, id desc limit ${limit}`;
+        from ${messages} where session_id = ${sought(id)} order by created_at desc, id desc limit ${limit}`;
     // What may be a page says where the next one begins.
     const older = before === undefined ? sql`` : sql` and (created_at, id) < (${before['stamp']}, ${before['id']})`;
     return sql`select id, message_data as text, created_at as stamp, ${touched}
-      from ${messages} where session_id = ${id}${older} order by created_at desc, id desc limit ${limit}`;
+      from ${messages} where session_id = ${sought(id)}${older} order by created_at desc, id desc limit ${limit}`;
   }
 
   isThere(id: unknown): SQL {
@@ -65,7 +71,7 @@ export class SQLiteDialect implements Dialect {
     // Never before the newest message: a clock may go back.
     if (upkeep !== true)
       yield* change(sql`update ${sessions} set updated_at = max(CURRENT_TIMESTAMP, updated_at,
-      coalesce((select max(created_at) from ${messages} where session_id = ${id}), '')) where session_id = ${id}`);
+      coalesce((select max(created_at) from ${messages} where session_id = ${sought(id)}), '')) where session_id = ${id}`);
     yield* change(sql`insert into ${messages} (session_id, message_data, created_at)
       select ${id}, item.value, (select updated_at from ${sessions} where session_id = ${id})
       from json_each(${JSON.stringify(texts)}) as item order by item.key`);
@@ -78,7 +84,7 @@ export class SQLiteDialect implements Dialect {
 
   *deleteMessages(id: string, which: readonly number[] | 'all'): Body<void> {
     const { messages } = this.#tables;
-    if (which === 'all') yield* change(sql`delete from ${messages} where session_id = ${id}`);
+    if (which === 'all') yield* change(sql`delete from ${messages} where session_id = ${sought(id)}`);
     else
       yield* change(sql`delete from ${messages} where id in (select value from json_each(${JSON.stringify(which)}))`);
   }
@@ -86,7 +92,7 @@ export class SQLiteDialect implements Dialect {
   *takeNewest(id: string): Body<readonly Row[]> {
     const { messages } = this.#tables;
     return yield* rows(sql`delete from ${messages} where id =
-      (select id from ${messages} where session_id = ${id} order by created_at desc, id desc limit 1) returning id, message_data as text`);
+      (select id from ${messages} where session_id = ${sought(id)} order by created_at desc, id desc limit 1) returning id, message_data as text`);
   }
 
   /** Without foreign keys, which are the user's to switch on, nothing goes by itself. */
