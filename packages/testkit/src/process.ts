@@ -15,10 +15,18 @@ export interface ChildProgram {
 
 /** Runs a script as a process of its own, on the sources of the packages. */
 export function startProcess(script: URL, ...args: readonly (string | number)[]): ChildProgram {
+  return startNode([], script, ...args);
+}
+
+/** The same, with more options of Node. */
+export function startNode(
+  options: readonly string[],
+  script: URL,
+  ...args: readonly (string | number)[]
+): ChildProgram {
   const path = fileURLToPath(script);
-  const child = spawn(process.execPath, ['--conditions=source', '--no-warnings', path, ...args.map(String)], {
-    stdio: ['pipe', 'pipe', 'pipe'],
-  });
+  const node = ['--conditions=source', '--no-warnings', ...options];
+  const child = spawn(process.execPath, [...node, path, ...args.map(String)], { stdio: ['pipe', 'pipe', 'pipe'] });
   let output = '';
   let errors = '';
   const waiting: { count: number; resolve: () => void }[] = [];

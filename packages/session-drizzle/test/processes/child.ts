@@ -1,49 +1,8 @@
-import { spawn } from 'node:child_process';
-import type { ChildProcessByStdio } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
-import type { Readable, Writable } from 'node:stream';
+import { startNode } from '@agents/testkit';
+import type { ChildProgram } from '@agents/testkit';
 
-export interface Child {
-  readonly process: ChildProcessByStdio<Writable, Readable, Readable>;
-  /** What it has written so far, in lines. */
-  lines(): string[];
-  /** Resolves when it has written so many lines. */
-  line(count: number): Promise<void>;
-  /** Resolves to its exit code or signal, when its output has been read. */
-  readonly ended: Promise<number | NodeJS.Signals | null>;
-}
-
-/** Runs a script of this folder as a process of its own, from the sources. */
-export function start(script: string, options: { release?: 1 }, ...args: readonly string[]): Child {
-  const path = fileURLToPath(new URL(script, import.meta.url));
-  const release = options.release === 1 ? ['--import', new URL('drizzle-1.mjs', import.meta.url).href] : [];
-  const child = spawn(process.execPath, ['--conditions=source', '--no-warnings', ...release, path, ...args], {
-    stdio: ['pipe', 'pipe', 'pipe'],
-  });
-  let output = '';
-  let errors = '';
-  const waiting: { count: number; resolve: () => void }[] = [];
-  const lines = (): string[] => output.split('\n').slice(0, -1);
-  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-    output += chunk;
-    for (const waiter of waiting) if (lines().length >= waiter.count) waiter.resolve();
-  });
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-    errors += chunk;
-  });
-  const ended = new Promise<number | NodeJS.Signals | null>((resolve, reject) => {
-    child.on('close', (code, signal) => {
-      if (errors === '') resolve(code ?? signal);
-      else reject(new Error(`${script} failed: ${errors}`));
-      for (const waiter of waiting) waiter.resolve();
-    });
-  });
-  ended.catch(() => undefined);
-  return {
-    process: child,
-    lines,
-    line: (count) =>
-      new Promise((resolve) => (lines().length >= count ? resolve() : void waiting.push({ count, resolve }))),
-    ended,
-  };
+/** Runs a script of this folder as a process of its own; `release: 1` with the next release of drizzle. */
+export function start(script: string, options: { release?: 1 }, ...args: readonly string[]): ChildProgram {
+  const next = ['--import', new URL('drizzle-1.mjs', import.meta.url).href];
+  return startNode(options.release === 1 ? next : [], new URL(script, import.meta.url), ...args);
 }
