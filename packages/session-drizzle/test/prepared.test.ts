@@ -85,6 +85,29 @@ describe.each<[string, () => { client: DatabaseSync | Database.Database; db: Pro
   });
 });
 
+it('goes by drizzle where somebody stands before `execute` of postgres.js [SESS-265]', async () => {
+  const opened = await open('postgres.js');
+  onTestFinished(() => opened.close());
+  await makeTables(opened);
+  const db = opened.db as unknown as { execute(query: unknown): PromiseLike<unknown> };
+  let asked = 0;
+  const wrapped = new Proxy(db, {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name, target);
+      if (name !== 'execute') return member;
+      return (query: unknown) => {
+        asked++;
+        return target.execute(query);
+      };
+    },
+  });
+  const session = new DrizzleSession<object>('wrapped', { db: wrapped as unknown as DrizzleDatabase });
+  await use(session);
+  // An append and a read are a statement each.
+  expect(asked).toBeGreaterThanOrEqual(4);
+  expect(await session.getItems()).toEqual([user('first'), user('second')]);
+});
+
 describe('better-sqlite3', () => {
   it('goes by drizzle where somebody stands before it [SESS-265]', async () => {
     const client = new Database(':memory:');

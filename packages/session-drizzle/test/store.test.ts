@@ -187,12 +187,20 @@ it('check() tells of a time zone of PostgreSQL that is not UTC, whatever that is
       ['Etc/UTC', []],
       ['GMT', []],
       ['Europe/London', [expect.stringMatching(/^The time zone of the connection is 'Europe\/London'/)]],
+      ['America/New_York', [expect.stringMatching(/^The time zone of the connection is 'America\/New_York'/)]],
       ['Asia/Tokyo', [expect.stringMatching(/^The time zone of the connection is 'Asia\/Tokyo'/)]],
     ] as const) {
       const name = new URL(opened.url).pathname.slice(1);
       await execute(opened, sql`alter database ${sql.identifier(name)} set timezone = ${sql.raw(`'${zone}'`)}`);
       const again = await open('node-postgres', opened.url);
-      expect(await new DrizzleSessionStore({ db: again.db }).check()).toEqual(advice);
+      const store = new DrizzleSessionStore({ db: again.db });
+      await store.session(zone).addItems([user('x')]);
+      expect(await store.check()).toEqual(advice);
+      // The present is that of the zone.
+      await execute(again, sql`update agent_messages set created_at = created_at + interval '80 seconds'`);
+      const future = expect.stringMatching(/^1 row of 'agent_messages' is of the future/);
+      expect(await store.check()).toEqual([future, ...advice]);
+      await store.delete(zone);
       await again.close();
     }
   } finally {

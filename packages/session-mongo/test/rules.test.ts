@@ -346,6 +346,13 @@ describe('large batches', () => {
       });
     });
     expect(sent).toEqual([]);
+    const together = Array.from({ length: 17 }, (_, index) => user('x'.repeat(1_000_000 + (index === 8 ? 1 : 0))));
+    const none = await commandsOf(async () => {
+      const failed = session.addItems(together);
+      await expect(failed).rejects.toMatchObject({ code: 'session_item_too_large', index: 8 });
+      await expect(failed).rejects.toThrow(SessionItemError);
+    });
+    expect(none).toEqual([]);
     expect(await session.getItems()).toEqual(users(1));
     expect(await documents.sessions.findOne()).toMatchObject({ _seq: 1 });
   });

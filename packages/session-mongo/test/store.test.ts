@@ -305,6 +305,21 @@ describe('an import', () => {
   });
 });
 
+it('an export of a history that was cleared meanwhile ends in an error, and not as if it were whole [SESS-376]', async () => {
+  const database = freshName();
+  await using store = new MongoDBSessionStore({ client, database });
+  const session = store.session('s') as MongoDBSession<object>;
+  for (let batch = 0; batch < 6; batch++)
+    await session.addItems(Array.from({ length: 100 }, (_, index) => user(`${batch}.${index}`)));
+  const lines: string[] = [];
+  const whole = async (): Promise<void> => {
+    for await (const line of store.export('s')) if (lines.push(line) === 1) await session.clearSession();
+  };
+  await expect(whole()).rejects.toMatchObject({ code: 'session_version_conflict' });
+  expect(lines.length).toBeLessThan(602);
+  await client.db(database).dropDatabase();
+});
+
 describe('a fork', () => {
   it('and an export read their source in parts, of one moment [SESS-373, 376]', async () => {
     const database = freshName();

@@ -184,6 +184,19 @@ describe.each(ways)('a connection of its own, by %s', (scripting) => {
     await server.stop();
   });
 
+  it('has the options of ioredis that were given, before its own [SESS-228, SESS-226]', async () => {
+    const tries: number[] = [];
+    const retryStrategy = (times: number): number | null => {
+      tries.push(times);
+      return times < 3 ? 1 : null;
+    };
+    const url = `redis://127.0.0.1:${await freePort()}`;
+    const session = new RedisSession<object>('s', { url, redisOptions: { retryStrategy, maxRetriesPerRequest: 5 } });
+    await expect(session.getItems()).rejects.toThrow();
+    expect(tries).toEqual([1, 2, 3]);
+    await session.close();
+  });
+
   it('fails with the error of the server for a wrong password, which nobody gets to see [SESS-151]', async () => {
     const server = await startServer('redis', { args: ['--requirepass', 'right'] });
     for (const password of ['wrong-secret', undefined]) {

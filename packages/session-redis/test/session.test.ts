@@ -228,6 +228,10 @@ describe.each(ways)('what is stored, by %s', (_name, options) => {
           }),
       };
       for (const [name, call] of Object.entries(calls)) await expect(call(), name).rejects.toThrow(SessionSchemaError);
+      await expect(calls['addItems']?.()).rejects.toMatchObject({
+        sessionId: 's',
+        message: expect.stringContaining(`where a ${kind} is needed; nothing was changed`),
+      });
       expect(await dump()).toEqual(before);
     },
   );

@@ -696,6 +696,22 @@ bothForms((runForm, form) => {
       expect(await other.session.getItems()).toHaveLength(13);
     });
 
+    it('asks nothing for a part of a session that has versions and no transactions [SESS-323, SESS#94]', async () => {
+      const session = new MemorySession();
+      Object.defineProperty(session, 'applyHistoryTransaction', { value: undefined });
+      const { compacting, asked } = await wrapped(session, { mode: 'input' });
+      await session.addItems(talk(3, 'old'));
+      const logs = await logged(() =>
+        runForm(agentWith(busyModel(6)), 'x', {
+          session: compacting,
+          sessionInputCallback: (_history, newItems) => newItems,
+        }),
+      );
+      expect(asked()).toHaveLength(0);
+      expect(logs.filter(({ level }) => level === 'warn')).toHaveLength(1);
+      expect(await session.getItems()).toHaveLength(4 + 14);
+    });
+
     it('asks nothing where the model saw the items in another order [SESS-320, SESS-323, SESS#94]', async () => {
       const session = new FourFunctions();
       const { compacting, asked } = await wrapped(session, { mode: 'input', shouldCompact: () => true });

@@ -186,6 +186,7 @@ describe('OpenAIConversationsSession', () => {
       item({ type: 'reasoning', id: 'rs_1', summary: [] }),
       item({ type: 'reasoning', id: '__fake_id__', summary: [], encrypted_content: 'x' }),
       item({ type: 'reasoning', summary: [] }),
+      item({ type: 'reasoning', id: '__fake_id__', summary: [], encrypted_content: null }),
       item({ ...user('hi'), ...ours, id: 'msg_1' }),
       item({ type: 'mcp_call', id: '__fake_id__', name: 'x' }),
       item({ type: 'function_call', id: 'fc_1', call_id: 'c1', name: 'look', arguments: '{}' }),
@@ -204,8 +205,12 @@ describe('OpenAIConversationsSession', () => {
     expect(last && itemsOf(last)).toEqual(stored);
     expect(session.prepareItemsForPersistence(given)).toEqual(stored);
     const before = sent('POST', '/items').length;
-    await session.addItems([item({ type: 'reasoning', summary: [] })]);
+    for (const nothing of [{}, { encrypted_content: null }])
+      await session.addItems([item({ type: 'reasoning', summary: [], ...nothing })]);
     expect(sent('POST', '/items')).toHaveLength(before);
+    const fresh = await opened();
+    await fresh.session.addItems([item({ type: 'reasoning', id: '__fake_id__', summary: [] })]);
+    expect(fresh.fake.requests).toHaveLength(0);
   });
 
   it('refuses what is no item before it sends anything [SESS-008]', async () => {

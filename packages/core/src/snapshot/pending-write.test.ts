@@ -35,11 +35,17 @@ describe('a pending session write', () => {
     ['of an empty session', { ...full, before: [] }],
     ['acknowledged', { ...full, append_acknowledged: true }],
     ['with what compaction needs', { ...full, compaction_model_exchange: exchange }],
+    ...(['omit', 'preserve'] as const).map((policy): [string, Members] => [
+      `with what compaction needs, ids of reasoning by '${policy}'`,
+      { ...full, compaction_model_exchange: { ...exchange, reasoning_item_id_policy: policy } },
+    ]),
     ['of a session without a name', { ...full, session_id: '' }],
     ['held', held],
-  ])('%s: read and written again, equal [STATE-317, 318]', async (_, write) => {
+  ])('%s: read and written again, equal [STATE-317, 318, SESS#82]', async (_, write) => {
     const restored = await restore(state(write));
     expect(restored.toJSON()['pending_session_write']).toEqual(write);
+    const known = write['compaction_model_exchange'] as typeof exchange | undefined;
+    expect(recordOf(restored).pendingWrite?.exchange?.reasoningItemIdPolicy).toBe(known?.reasoning_item_id_policy);
     expect(recordOf(restored).pendingWrite).toMatchObject({
       sessionId: write['session_id'],
       before: write['before'],
