@@ -9,6 +9,7 @@ describe('with the next release of drizzle-orm', () => {
     ['node:sqlite', 'all', 93],
     ['better-sqlite3', 'AFGI', 33],
     ['node-postgres', 'AFGI', 35],
+    ['postgres.js', 'AFGI', 35],
     ['mysql2', 'AFGI', 35],
   ])('the contract holds: %s, groups %s [SESS#51, SESS-265]', async (driver, groups, count) => {
     const child = start('contract.ts', { release: 1 }, driver, groups);

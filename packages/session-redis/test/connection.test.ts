@@ -192,7 +192,7 @@ describe.each(ways)('a connection of its own, by %s', (scripting) => {
     };
     const url = `redis://127.0.0.1:${await freePort()}`;
     const session = new RedisSession<object>('s', { url, redisOptions: { retryStrategy, maxRetriesPerRequest: 5 } });
-    await expect(session.getItems()).rejects.toThrow();
+    await expect(session.getItems()).rejects.toThrow(/closed|ECONNREFUSED|retries/);
     expect(tries).toEqual([1, 2, 3]);
     await session.close();
   });

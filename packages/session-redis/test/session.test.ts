@@ -67,14 +67,14 @@ async function beforeExec(act: () => Promise<unknown>, work: () => Promise<unkno
   let acted = false;
   const spy = vi.spyOn(Redis.prototype, 'multi').mockImplementation(function (this: Redis) {
     const transaction = multi.call(this);
-    if (this === redis || acted) return transaction as never;
+    if (this === redis || acted) return transaction;
     acted = true;
     const exec = transaction.exec.bind(transaction);
     transaction.exec = async () => {
       await act();
       return await exec();
     };
-    return transaction as never;
+    return transaction;
   });
   await work();
   spy.mockRestore();

@@ -17,6 +17,17 @@ import { setOpenAIDefaults } from './defaults.ts';
 
 afterEach(resetDefaults);
 
+/** Versions, and no transactions. */
+function versioned(): Session {
+  const plain = new FourFunctions();
+  const { memory } = plain;
+  return Object.assign(plain, {
+    readHistory: memory.readHistory.bind(memory),
+    appendIfVersion: memory.appendIfVersion.bind(memory),
+    replaceHistory: memory.replaceHistory.bind(memory),
+  });
+}
+
 describe('OpenAICompactionSession', () => {
   describe('contract [SESS-342]', () => {
     // The fixture can neither damage nor break a store in memory, and what is wrapped is closed by its owner.
@@ -198,7 +209,8 @@ describe('OpenAICompactionSession', () => {
   );
 
   it.each([
-    ['with versions', () => new MemorySession()],
+    ['with transactions', () => new MemorySession()],
+    ['with versions', () => versioned()],
     ['of four functions', () => new FourFunctions()],
   ])(
     'leaves a session %s alone whose history was changed before its end meanwhile, however long it is then, with one warning [SESS-316, 319]',
