@@ -428,13 +428,17 @@ describe('OpenAICompactionSession', () => {
     gives([summary]);
     await compacting.runCompaction({ force: true });
     expect(kindsOf(await encrypted.getItems())).toBe('compaction');
-    await foreign.addItems([{ theirs: 1 }]);
+    await encrypted.addItems(talk(1));
+    gives([summary], () => foreign.addItems([{ theirs: 1 }]));
+    await compacting.runCompaction({ force: true });
+    expect(kindsOf(await encrypted.getItems())).toBe('compaction u m');
+    expect(await foreign.getItems()).toEqual([{ theirs: 1 }]);
     await encrypted.addItems(talk(1));
     const asked = fake.requests.length;
     expect(await compacting.runCompaction({ force: true })).toBeUndefined();
     expect(fake.requests).toHaveLength(asked);
     expect(await foreign.getItems()).toEqual([{ theirs: 1 }]);
-    expect(await inner.getItems()).toHaveLength(4);
+    expect(await inner.getItems()).toHaveLength(6);
   });
 
   it('takes ten candidates for enough, and nine for too few, also where it counts along [SESS-312]', async () => {

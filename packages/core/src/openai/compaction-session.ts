@@ -307,12 +307,13 @@ export class OpenAICompactionSession implements CompactionAwareSession {
   /** The replacement takes its turn among the changes; a history that is no longer there wins over it. */
   async #replaced(usage: Usage, replacement: Omit<Replacement, 'session'>): Promise<{ usage: Usage }> {
     const { session } = this;
-    const replaced = await this.#changes.replace(async () =>
+    const replaced = await this.#changes.replace(async () => {
       // All of the history, too: what cannot be read (corrupt records, what another key encrypted) stays.
-      supports(session, 'transactions')
-        ? await replaceSuffix({ ...replacement, session })
-        : await replaceAll({ ...replacement, session }),
-    );
+      if (supports(session, 'transactions')) return await replaceSuffix({ ...replacement, session });
+      // What others appended meanwhile may be of another key.
+      if (await this.#wouldLoseItems(replacement.ctx)) return false;
+      return await replaceAll({ ...replacement, session });
+    });
     if (replaced) this.#deferred = undefined;
     else this.#skip('gone', 'the history changed while it was compacted');
     return { usage };
