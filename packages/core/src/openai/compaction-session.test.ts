@@ -682,18 +682,19 @@ bothForms((runForm, form) => {
     });
 
     it('asks nothing where a session cannot replace a part, or nothing is as the model saw it [SESS-323, SESS#94]', async () => {
-      const session = new FourFunctions();
-      const { compacting, asked } = await wrapped(session, { mode: 'input' });
-      await session.addItems(talk(3, 'old'));
-      const logs = await logged(() =>
-        runForm(agentWith(busyModel(6)), 'x', {
-          session: compacting,
-          sessionInputCallback: (_history, newItems) => newItems,
-        }),
-      );
-      expect(asked()).toHaveLength(0);
-      expect(logs.filter(({ level }) => level === 'warn')).toHaveLength(1);
-      expect(await session.getItems()).toHaveLength(4 + 14);
+      for (const session of [new FourFunctions(), versioned()]) {
+        const { compacting, asked } = await wrapped(session, { mode: 'input' });
+        await session.addItems(talk(3, 'old'));
+        const logs = await logged(() =>
+          runForm(agentWith(busyModel(6)), 'x', {
+            session: compacting,
+            sessionInputCallback: (_history, newItems) => newItems,
+          }),
+        );
+        expect(asked()).toHaveLength(0);
+        expect(logs.filter(({ level }) => level === 'warn')).toHaveLength(1);
+        expect(await session.getItems()).toHaveLength(4 + 14);
+      }
       const other = await wrapped(new MemorySession());
       await other.session.addItems(talk(10, 'old'));
       const more = await logged(() =>
@@ -710,22 +711,6 @@ bothForms((runForm, form) => {
       expect(other.asked()).toHaveLength(0);
       expect(more.filter(({ level }) => level === 'error')).toHaveLength(0);
       expect(await other.session.getItems()).toHaveLength(13);
-    });
-
-    it('asks nothing for a part of a session that has versions and no transactions [SESS-323, SESS#94]', async () => {
-      const session = new MemorySession();
-      Object.defineProperty(session, 'applyHistoryTransaction', { value: undefined });
-      const { compacting, asked } = await wrapped(session, { mode: 'input' });
-      await session.addItems(talk(3, 'old'));
-      const logs = await logged(() =>
-        runForm(agentWith(busyModel(6)), 'x', {
-          session: compacting,
-          sessionInputCallback: (_history, newItems) => newItems,
-        }),
-      );
-      expect(asked()).toHaveLength(0);
-      expect(logs.filter(({ level }) => level === 'warn')).toHaveLength(1);
-      expect(await session.getItems()).toHaveLength(4 + 14);
     });
 
     it('asks nothing where the model saw the items in another order [SESS-320, SESS-323, SESS#94]', async () => {
