@@ -1,31 +1,24 @@
 import { bounded, OutOfTime } from './bounded.ts';
 import { CollectedHistory } from './collected-history.ts';
 import type { Session } from './contract.ts';
-import { pauses } from './decode.ts';
 import { SessionOutcomeUnknownError } from './errors.ts';
 import type { HistoryBackend, StoredRecord } from './history-backend.ts';
 import type { SessionPage, SessionPageResult, SessionStoreBackend, StagedHistory } from './store-backend.ts';
-import type { StoreLife } from './store-life.ts';
 import type { SessionInfo } from './store.ts';
-
-/** Sessions that are deleted by one call: its time is for some of them, not for a whole page. */
-const BATCH = 50;
 
 type ChangeKind = SessionOutcomeUnknownError['operation'];
 
 /**
  * A backend whose calls end in time, each by itself (a fork or an import is many), with what it may leave out. A change that
- * ran out of time, or failed in a way that does not tell, has an unknown outcome. No call begins after the store was closed.
+ * ran out of time, or failed in a way that does not tell, has an unknown outcome.
  */
 export class BoundedStore<S extends Session = Session> {
   readonly #backend: SessionStoreBackend<S>;
   readonly #ms: number | undefined;
-  readonly #life: StoreLife;
 
-  constructor(backend: SessionStoreBackend<S>, ms: number | undefined, life: StoreLife) {
+  constructor(backend: SessionStoreBackend<S>, ms: number | undefined) {
     this.#backend = backend;
     this.#ms = ms;
-    this.#life = life;
   }
 
   async list(page: SessionPage): Promise<SessionPageResult> {
@@ -37,20 +30,11 @@ export class BoundedStore<S extends Session = Session> {
   }
 
   async remove(sessionIds: readonly string[], idleSince?: Date): Promise<{ sessions: number; items: number }> {
-    const gone = { sessions: 0, items: 0 };
-    const pause = pauses();
-    for (let at = 0; at < sessionIds.length; at += BATCH) {
-      await pause();
-      const some = sessionIds.slice(at, at + BATCH);
-      const { sessions, items } = await this.#change(
-        some[0] ?? '',
-        'clear',
-        async () => await this.#backend.remove(some, idleSince),
-      );
-      gone.sessions += sessions;
-      gone.items += items;
-    }
-    return gone;
+    return await this.#change(
+      sessionIds[0] ?? '',
+      'clear',
+      async () => await this.#backend.remove(sessionIds, idleSince),
+    );
   }
 
   async sweep(idleSince: Date): Promise<void> {
@@ -122,8 +106,7 @@ export class BoundedStore<S extends Session = Session> {
   }
 
   async #bounded<R>(sessionId: string | undefined, work: () => R | Promise<R>): Promise<R> {
-    this.#life.checkOpen();
-    return await this.#life.track(bounded(this.#ms, sessionId, work));
+    return await bounded(this.#ms, sessionId, work);
   }
 
   async #change<R>(sessionId: string, operation: ChangeKind, work: () => Promise<R>): Promise<R> {

@@ -9,9 +9,12 @@ import type { SessionPageResult } from './store-backend.ts';
 import { date } from './store-query.ts';
 import { headCut } from './store-turns.ts';
 import type { SessionInfo } from './store.ts';
+import type { StoreLife } from './store-life.ts';
 
-/** Sessions that are looked at, and deleted, at once. */
-const BATCH = 500;
+/** Sessions that are looked at by one call. */
+const PAGE = 500;
+/** Sessions that are deleted by one call: its time is for some of them, not for a whole page. */
+const BATCH = 50;
 const ATTEMPTS = 3;
 
 export interface PruneOptions {
@@ -21,11 +24,16 @@ export interface PruneOptions {
   dryRun?: boolean;
 }
 
-/** Goes through all sessions in batches (SESS-374). @throws UserError for wrong options, and when none of the limits is given */
+/**
+ * Goes through all sessions in batches (SESS-374); when the store is closed it stops between two of them.
+ *
+ * @throws UserError for wrong options, and when none of the limits is given; SessionClosedError when it was stopped
+ */
 export async function pruneSessions(
   store: BoundedStore,
   options: PruneOptions,
   where: string,
+  life: StoreLife,
 ): Promise<{ sessions: number; items: number }> {
   checkOptions(
     options,
@@ -40,12 +48,16 @@ export async function pruneSessions(
     throw new UserError(`${where} needs 'idleForMs', 'olderThan' or 'maxItems': without one nothing is to be pruned.`);
   const gone = { sessions: 0, items: 0 };
   const pause = pauses();
+  const next = async (): Promise<void> => {
+    await pause();
+    life.checkOpen();
+  };
   let page: SessionPageResult | undefined;
   do {
-    await pause();
+    if (page !== undefined) await next();
     page = await store.list({
       order: 'id',
-      limit: BATCH,
+      limit: PAGE,
       after: page?.next,
       withCount: maxItems !== undefined || dryRun,
     });
@@ -53,22 +65,25 @@ export async function pruneSessions(
     if (dryRun) {
       gone.sessions += idle.length;
       for (const { itemCount = 0 } of idle) gone.items += itemCount;
-    } else if (idle.length > 0) {
-      const removed = await store.remove(
-        idle.map(({ sessionId }) => sessionId),
-        idleSince,
-      );
-      gone.sessions += removed.sessions;
-      gone.items += removed.items;
+    } else {
+      for (let at = 0; at < idle.length; at += BATCH) {
+        await next();
+        const some = idle.slice(at, at + BATCH).map(({ sessionId }) => sessionId);
+        const removed = await store.remove(some, idleSince);
+        gone.sessions += removed.sessions;
+        gone.items += removed.items;
+      }
     }
     if (maxItems === undefined) continue;
     for (const info of page.sessions) {
       if (isIdle(info, idleSince) || (info.itemCount ?? 0) <= maxItems) continue;
-      await pause();
+      await next();
       gone.items += await cutHead(store.history(info.sessionId), maxItems, dryRun);
     }
   } while (page.next !== undefined);
-  if (idleSince !== undefined && !dryRun) await store.sweep(idleSince);
+  if (idleSince === undefined || dryRun) return gone;
+  await next();
+  await store.sweep(idleSince);
   return gone;
 }
 

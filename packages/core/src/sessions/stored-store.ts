@@ -36,6 +36,8 @@ const OPTIONAL = ['parts', 'stage', 'sweep', 'check', 'close'] as const;
 /** Items of an import that are staged at once, and characters of them. */
 const BATCH = 500;
 const BATCH_SIZE = 1024 * 1024;
+type IfExists = 'fail' | 'append' | 'replace';
+
 /** How often a fork is begun when its source is changed meanwhile. */
 const ATTEMPTS = 5;
 
@@ -63,7 +65,7 @@ export class StoredSessionStore<S extends Session = ManagedSession> implements S
     checkSetup(setup, 'StoredSessionStore', ['name', 'encoding', 'timeoutMs']);
     checkBackend(backend, `SessionStoreBackend of ${setup.name}`, METHODS, OPTIONAL);
     this.#backend = backend;
-    this.#store = new BoundedStore(backend, setup.timeoutMs, this.#life);
+    this.#store = new BoundedStore(backend, setup.timeoutMs);
     this.#setup = setup;
   }
 
@@ -77,20 +79,18 @@ export class StoredSessionStore<S extends Session = ManagedSession> implements S
 
   async list(query?: SessionQuery): Promise<{ sessions: SessionInfo[]; cursor?: string }> {
     const page = readQuery(query, `${this.#setup.name}.list()`);
-    this.#life.checkOpen();
-    return await listPage(page, (part) => this.#store.list(part));
+    return await this.#life.call(() => listPage(page, (part) => this.#store.list(part)));
   }
 
   async get(sessionId: string): Promise<SessionInfo | undefined> {
     checkSessionId(sessionId);
-    this.#life.checkOpen();
-    return await this.#store.get(sessionId);
+    return await this.#life.call(() => this.#store.get(sessionId));
   }
 
   async delete(sessionId: string): Promise<boolean> {
     checkSessionId(sessionId);
-    this.#life.checkOpen();
-    return (await this.#store.remove([sessionId])).sessions > 0;
+    const gone = await this.#life.call(() => this.#store.remove([sessionId]));
+    return gone.sessions > 0;
   }
 
   async fork(from: string, to: string, options?: { untilTurn?: number }): Promise<S> {
@@ -98,32 +98,18 @@ export class StoredSessionStore<S extends Session = ManagedSession> implements S
     checkSessionId(to);
     checkOptions(options, { untilTurn: kinds.integer(1) }, `${this.#setup.name}.fork()`);
     if (from === to) throw new UserError(`${this.#setup.name}.fork() needs two session ids.`);
-    this.#life.checkOpen();
-    const source = { sessionId: from, parts: () => this.#parts(from) };
-    for (let attempt = 1; ; attempt++) {
-      try {
-        await this.#stage(to, async (staged) => {
-          for await (const texts of forkedTexts(source, options?.untilTurn)) await staged.append(texts);
-          await staged.publish('create');
-        });
-        return this.#session(to);
-      } catch (error) {
-        // Changed while it was read: nothing of it was seen by anybody.
-        if (!(error instanceof SessionVersionConflictError) || attempt === ATTEMPTS) throw error;
-      }
-    }
+    await this.#life.call(() => this.#fork(from, to, options?.untilTurn));
+    return this.#session(to);
   }
 
   async setMetadata(sessionId: string, patch: Record<string, unknown>): Promise<void> {
     checkSessionId(sessionId);
     const copy = metadataOf(patch, `${this.#setup.name}.setMetadata()`);
-    this.#life.checkOpen();
-    await this.#store.setMetadata(sessionId, copy);
+    await this.#life.call(() => this.#store.setMetadata(sessionId, copy));
   }
 
   async prune(options: PruneOptions): Promise<{ sessions: number; items: number }> {
-    this.#life.checkOpen();
-    return await pruneSessions(this.#store, options, `${this.#setup.name}.prune()`);
+    return await this.#life.call(() => pruneSessions(this.#store, options, `${this.#setup.name}.prune()`, this.#life));
   }
 
   export(sessionId: string): AsyncIterable<string> {
@@ -141,34 +127,11 @@ export class StoredSessionStore<S extends Session = ManagedSession> implements S
     checkOptions(options, { ifExists: kinds.oneOf('fail', 'append', 'replace') }, `${this.#setup.name}.import()`);
     if (typeof (lines as Partial<AsyncIterable<string>> | undefined)?.[Symbol.asyncIterator] !== 'function')
       throw new UserError(`${this.#setup.name}.import() takes lines as an AsyncIterable of strings.`);
-    this.#life.checkOpen();
-    const { ifExists = 'fail' } = options ?? {};
-    // Looked at again when it becomes visible; now, so that nobody has to read a long file to hear it.
-    if (ifExists === 'fail' && (await this.#store.get(sessionId)) !== undefined) throw sessionExists(sessionId);
-    return await this.#stage(sessionId, async (staged) => {
-      let count = 0;
-      let batch: object[] = [];
-      let batchSize = 0;
-      const flush = async (): Promise<void> => {
-        await staged.append(encodeItems(batch, sessionId, this.#setup.encoding));
-        count += batch.length;
-        batch = [];
-        batchSize = 0;
-      };
-      for await (const { item, size } of importItems(sessionId, lines)) {
-        batch.push(item);
-        batchSize += size;
-        if (batch.length === BATCH || batchSize >= BATCH_SIZE) await flush();
-      }
-      await flush();
-      await staged.publish(ifExists === 'fail' ? 'create' : ifExists);
-      return count;
-    });
+    return await this.#life.call(() => this.#import(sessionId, lines, options?.ifExists ?? 'fail'));
   }
 
   async check(): Promise<string[]> {
-    this.#life.checkOpen();
-    return await this.#store.check();
+    return await this.#life.call(() => this.#store.check());
   }
 
   async close(): Promise<void> {
@@ -194,9 +157,49 @@ export class StoredSessionStore<S extends Session = ManagedSession> implements S
     return session;
   }
 
+  async #fork(from: string, to: string, untilTurn: number | undefined): Promise<void> {
+    const source = { sessionId: from, parts: () => this.#parts(from) };
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await this.#stage(to, async (staged) => {
+          for await (const texts of forkedTexts(source, untilTurn)) await staged.append(texts);
+          await staged.publish('create');
+        });
+        return;
+      } catch (error) {
+        // Changed while it was read: nothing of it was seen by anybody.
+        if (!(error instanceof SessionVersionConflictError) || attempt === ATTEMPTS) throw error;
+      }
+    }
+  }
+
   async *#export(sessionId: string): AsyncGenerator<string> {
-    const info = await this.#store.get(sessionId);
-    yield* exportLines({ sessionId, createdAt: info?.createdAt }, this.#parts(sessionId));
+    const info = await this.#life.call(() => this.#store.get(sessionId));
+    yield* exportLines({ sessionId, createdAt: info?.createdAt }, this.#life.steps(this.#parts(sessionId)));
+  }
+
+  async #import(sessionId: string, lines: AsyncIterable<string>, ifExists: IfExists): Promise<number> {
+    // Looked at again when it becomes visible; now, so that nobody has to read a long file to hear it.
+    if (ifExists === 'fail' && (await this.#store.get(sessionId)) !== undefined) throw sessionExists(sessionId);
+    return await this.#stage(sessionId, async (staged) => {
+      let count = 0;
+      let batch: object[] = [];
+      let batchSize = 0;
+      const flush = async (): Promise<void> => {
+        await staged.append(encodeItems(batch, sessionId, this.#setup.encoding));
+        count += batch.length;
+        batch = [];
+        batchSize = 0;
+      };
+      for await (const { item, size } of importItems(sessionId, this.#life.whileOpen(lines))) {
+        batch.push(item);
+        batchSize += size;
+        if (batch.length === BATCH || batchSize >= BATCH_SIZE) await flush();
+      }
+      await flush();
+      await staged.publish(ifExists === 'fail' ? 'create' : ifExists);
+      return count;
+    });
   }
 
   /** @throws SessionError at the end, when there was nothing and there is no such session */
