@@ -131,7 +131,7 @@ export class StoreIndex {
   async #infos(entries: readonly Entry[], withCount: boolean): Promise<SessionInfo[]> {
     const { keys: naming } = this.#config;
     const infos = await this.#connection.use((client) =>
-      Promise.all(entries.map(({ id }) => infoOf(client, keysOf(id, naming), id, withCount))),
+      Promise.all(entries.map(({ id }) => infoOf(client, keysOf(id, naming), withCount))),
     );
     await this.#forget(entries.filter((_, at) => infos[at] === undefined));
     return infos.filter((info) => info !== undefined);

@@ -8,7 +8,6 @@ import { answersOf } from './read.ts';
 export async function infoOf(
   client: Redis | Cluster,
   keys: SessionKeys,
-  sessionId: string,
   withCount: boolean,
 ): Promise<SessionInfo | undefined> {
   const answers = await client
@@ -17,7 +16,7 @@ export async function infoOf(
     .pttl(keys.session)
     .llen(keys.messages)
     .exec();
-  const [[id, created, updated, meta], ttl, length] = answersOf(answers) as [
+  const [[id, created, updated, meta], ttl, length] = answersOf(answers, keys) as [
     (string | null)[],
     number | string,
     number | string,
@@ -26,7 +25,7 @@ export async function infoOf(
   const metadata = metadataText(meta ?? null);
   const [createdAt, updatedAt] = [dateOf(created), dateOf(updated)];
   return {
-    sessionId,
+    sessionId: keys.sessionId,
     ...(createdAt && { createdAt }),
     ...(updatedAt && { updatedAt }),
     ...(Number(ttl) > 0 && { expiresAt: new Date(Date.now() + Number(ttl)) }),

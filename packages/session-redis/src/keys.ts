@@ -12,6 +12,8 @@ export interface KeyNaming {
 
 /** Of one session; without the client's prefix. */
 export interface SessionKeys {
+  /** Whose they are. */
+  readonly sessionId: string;
   /** Hash with the dates and what we remember. */
   readonly session: string;
   /** List of the items. */
@@ -35,7 +37,7 @@ export function keysOf(sessionId: string, naming: KeyNaming): SessionKeys {
   if (tagged && sessionId.startsWith('}'))
     throw invalid("must not begin with '}' where keys have hash tags: the tag would be empty");
   const session = `${naming.prefix}:${tagged ? `{${sessionId}}` : sessionId}`;
-  const keys = { session, messages: `${session}:messages`, counter: `${session}:counter` };
+  const keys = { sessionId, session, messages: `${session}:messages`, counter: `${session}:counter` };
   if (tagged && hashTagOf(naming.clientPrefix + session) === undefined)
     throw new UserError(
       "Option 'keyPrefix' has an empty hash tag ('{}'), behind which a tag of the session counts for nothing.",

@@ -6,6 +6,7 @@ import { isAnswer } from './connection.ts';
 import type { Connection } from './connection.ts';
 import type { RedisHistorySetup } from './history.ts';
 import { besideKey } from './keys.ts';
+import type { SessionKeys } from './keys.ts';
 import { answersOf, RawRecord, readAtOnce, sentAgain } from './read.ts';
 import { BESIDE_MS } from './stage.ts';
 
@@ -17,25 +18,22 @@ const PART = 500;
  * read part by part and then removed. Where it makes none (it is full, a replica, or old; the user may not write) all of it
  * is read at once.
  */
-export async function* historyParts(
-  sessionId: string,
-  { connection, keys }: RedisHistorySetup,
-): AsyncGenerator<readonly StoredRecord[]> {
-  const head = await connection.use((client) => readPart(client, keys.messages, 0, PART));
+export async function* historyParts({ connection, keys }: RedisHistorySetup): AsyncGenerator<readonly StoredRecord[]> {
+  const head = await connection.use((client) => readPart(client, keys, keys.messages, 0, PART));
   if (head.length <= PART) {
     yield head.records;
     return;
   }
   const copy = besideKey(keys);
-  const length = await copyList(connection, keys.messages, copy);
+  const length = await copyList(connection, keys, copy);
   if (length === undefined) {
-    yield (await connection.use((client) => readPart(client, keys.messages, 0, Infinity))).records;
+    yield (await connection.use((client) => readPart(client, keys, keys.messages, 0, Infinity))).records;
     return;
   }
   try {
     for (let from = 0; from < length; from += PART) {
-      const part = await connection.use((client) => readPart(client, copy, from, PART));
-      if (part.length !== length) throw versionConflict(sessionId, String(length), String(part.length));
+      const part = await connection.use((client) => readPart(client, keys, copy, from, PART));
+      if (part.length !== length) throw versionConflict(keys.sessionId, String(length), String(part.length));
       yield part.records;
     }
   } finally {
@@ -45,13 +43,13 @@ export async function* historyParts(
 }
 
 /** @returns how long the copy is; `undefined`: the server does not make one */
-async function copyList(connection: Connection, from: string, to: string): Promise<number | undefined> {
+async function copyList(connection: Connection, keys: SessionKeys, to: string): Promise<number | undefined> {
   try {
     return await connection.use(async (client) => {
       const answers = await sentAgain(() =>
-        client.multi().copy(from, to, 'REPLACE').pexpire(to, BESIDE_MS).llen(to).exec(),
+        client.multi().copy(keys.messages, to, 'REPLACE').pexpire(to, BESIDE_MS).llen(to).exec(),
       );
-      return Number(answersOf(answers)[2]);
+      return Number(answersOf(answers, keys)[2]);
     });
   } catch (error) {
     if (isAnswer(error)) return undefined;
@@ -61,12 +59,13 @@ async function copyList(connection: Connection, from: string, to: string): Promi
 
 async function readPart(
   client: Redis | Cluster,
+  keys: SessionKeys,
   key: string,
   from: number,
   count: number,
 ): Promise<{ length: number; records: StoredRecord[] }> {
   const last = count === Infinity ? -1 : from + count - 1;
-  const answers = await readAtOnce(client, (commands) => commands.llen(key).lrangeBuffer(key, from, last));
+  const answers = await readAtOnce(client, keys, (commands) => commands.llen(key).lrangeBuffer(key, from, last));
   const [length, elements] = answers as [number | string, Buffer[]];
   return { length: Number(length), records: elements.map((raw, index) => new RawRecord(raw, from + index)) };
 }

@@ -47,7 +47,7 @@ export async function readTail(
   const fields = operations ? ['_ver', 'session_id', '_ops'] : ['_ver', 'session_id'];
   // The version needs the newest one.
   const first = count === undefined ? 0 : -Math.max(count, 1);
-  const answers = await readAtOnce(client, (commands) =>
+  const answers = await readAtOnce(client, keys, (commands) =>
     commands
       .hmget(keys.session, ...fields)
       .llen(keys.messages)
@@ -75,7 +75,7 @@ export async function readSize(
   keys: SessionKeys,
 ): Promise<Pick<Tail, 'length' | 'exists'> & { readonly version: undefined }> {
   const commands = (): ChainableCommander => client.pipeline().hexists(keys.session, 'session_id').llen(keys.messages);
-  const [known, size] = answersOf(await sentAgain(() => commands().exec()));
+  const [known, size] = answersOf(await sentAgain(() => commands().exec()), keys);
   const length = Number(size);
   return { version: undefined, length, exists: Number(known) === 1 || length > 0 };
 }
@@ -88,16 +88,17 @@ const ATTEMPTS = 3;
  */
 export async function readAtOnce(
   client: Redis | Cluster,
+  keys: SessionKeys,
   add: (commands: ChainableCommander) => ChainableCommander,
 ): Promise<unknown[]> {
   try {
-    return answersOf(await sentAgain(() => add(client.multi()).exec()));
+    return answersOf(await sentAgain(() => add(client.multi()).exec()), keys);
   } catch (error) {
     const reason = reasonOf(error);
     if (!isAnswer(reason) || !reason.message.startsWith('OOM')) throw reason;
   }
   for (;;) {
-    const answers = answersOf(await sentAgain(() => add(add(client.pipeline())).exec()));
+    const answers = answersOf(await sentAgain(() => add(add(client.pipeline())).exec()), keys);
     const once = answers.slice(0, answers.length / 2);
     if (isDeepStrictEqual(once, answers.slice(once.length))) return once;
   }
@@ -127,12 +128,12 @@ export function changeCount(ver: string | null | undefined): string {
 }
 
 /** The results of a transaction. @throws the first error among them; `SessionSchemaError` for keys of another type */
-export function answersOf(answers: readonly [Error | null, unknown][] | null): unknown[] {
+export function answersOf(answers: readonly [Error | null, unknown][] | null, { sessionId }: SessionKeys): unknown[] {
   return (answers ?? []).map(([error, result]) => {
     if (error?.message.startsWith('WRONGTYPE'))
       throw new SessionSchemaError(
-        'A key of this session has another type than the session needs. Another program uses it, or another session has this id in its name.',
-        { cause: error },
+        'A key of this session has another type than the session needs. Another program uses this name: choose another keyPrefix or session id.',
+        { sessionId, cause: error },
       );
     if (error) throw error;
     return result;

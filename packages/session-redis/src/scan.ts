@@ -40,7 +40,7 @@ export async function scanPage(
     const infos = await Promise.all(
       now
         .filter((_, at) => indexed?.[at] !== true)
-        .map((id) => infoOf(client, keysOf(id, config.keys), id, withCount).catch(() => undefined)),
+        .map((id) => infoOf(client, keysOf(id, config.keys), withCount).catch(() => undefined)),
     );
     const sessions = infos.filter((info): info is SessionInfo => info !== undefined);
     const rest = ids.slice(limit);

@@ -60,7 +60,7 @@ export class RedisStore implements SessionStoreBackend<RedisSession> {
   }
 
   parts(sessionId: string): AsyncIterable<readonly StoredRecord[]> {
-    return historyParts(sessionId, setupOf(sessionId, this.#parts));
+    return historyParts(setupOf(sessionId, this.#parts));
   }
 
   async list(page: SessionPage): Promise<SessionPageResult> {
@@ -75,7 +75,7 @@ export class RedisStore implements SessionStoreBackend<RedisSession> {
 
   async get(sessionId: string): Promise<SessionInfo | undefined> {
     const keys = keysOf(sessionId, this.#config.keys);
-    return await this.#connection.use((client) => infoOf(client, keys, sessionId, true));
+    return await this.#connection.use((client) => infoOf(client, keys, true));
   }
 
   async remove(sessionIds: readonly string[], idleSince?: Date): Promise<{ sessions: number; items: number }> {

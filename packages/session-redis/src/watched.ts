@@ -58,16 +58,16 @@ async function attempt(
         await connection.unwatch();
         return outcome;
       }
-      if (await carriedOut(transaction)) return outcome;
+      if (await carriedOut(transaction, keys)) return outcome;
     }
   });
 }
 
 /** @throws AnswerLost */
-async function carriedOut(transaction: ChainableCommander): Promise<boolean> {
+async function carriedOut(transaction: ChainableCommander, keys: SessionKeys): Promise<boolean> {
   try {
     const answers = await transaction.exec();
-    if (answers !== null) answersOf(answers);
+    if (answers !== null) answersOf(answers, keys);
     return answers !== null;
   } catch (error) {
     if (!isAnswer(error)) throw new AnswerLost(error);
@@ -77,10 +77,11 @@ async function carriedOut(transaction: ChainableCommander): Promise<boolean> {
 
 async function look(
   connection: Redis,
-  { session, messages, counter }: SessionKeys,
+  keys: SessionKeys,
   tail: number,
 ): Promise<Found | Extract<Outcome, { what: 'type' }>> {
-  const types = answersOf(await connection.pipeline().type(session).type(messages).type(counter).exec());
+  const { session, messages, counter } = keys;
+  const types = answersOf(await connection.pipeline().type(session).type(messages).type(counter).exec(), keys);
   const wrong = types.findIndex((type, index) => type !== KINDS[index] && type !== 'none');
   if (wrong !== -1) return { what: 'type', expected: KINDS[wrong] ?? '', actual: String(types[wrong]) };
   const answers = await connection
@@ -91,7 +92,10 @@ async function look(
     .pttl(messages)
     .time()
     .exec();
-  const [[ver, ops, updated, metadata], length, elements, expiry, [seconds, microseconds]] = answersOf(answers) as [
+  const [[ver, ops, updated, metadata], length, elements, expiry, [seconds, microseconds]] = answersOf(
+    answers,
+    keys,
+  ) as [
     [string | null, string | null, string | null, string | null],
     number | string,
     Buffer[],

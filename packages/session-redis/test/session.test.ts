@@ -227,7 +227,12 @@ describe.each(ways)('what is stored, by %s', (_name, options) => {
             transaction: { type: 'replace_suffix', expectedSuffix: [{ n: 1 }], replacement: [] },
           }),
       };
-      for (const [name, call] of Object.entries(calls)) await expect(call(), name).rejects.toThrow(SessionSchemaError);
+      for (const [name, call] of Object.entries(calls))
+        await expect(call(), name).rejects.toMatchObject({
+          name: 'SessionSchemaError',
+          sessionId: 's',
+          message: expect.stringContaining('choose another keyPrefix or session id'),
+        });
       await expect(calls['addItems']?.()).rejects.toMatchObject({
         sessionId: 's',
         message: expect.stringContaining(`where a ${kind} is needed; nothing was changed`),
@@ -239,7 +244,11 @@ describe.each(ways)('what is stored, by %s', (_name, options) => {
   it('is not read where it is of another type [SESS-221]', async () => {
     const { session, messages } = make(options);
     await redis.set(messages, 'mine');
-    await expect(session.getItems()).rejects.toThrow(SessionSchemaError);
+    await expect(session.getItems()).rejects.toMatchObject({
+      name: 'SessionSchemaError',
+      sessionId: 's',
+      message: expect.stringContaining('choose another keyPrefix or session id'),
+    });
   });
 
   it('grows by 20 first writes at once without a loss [IL-008]', async () => {
