@@ -60,6 +60,50 @@ describe.each<DriverName>(['node-postgres', 'postgres.js', 'PGlite', 'mysql2', '
   },
 );
 
+describe.each<DriverName>(['node-postgres', 'postgres.js', 'PGlite', 'mysql2', 'better-sqlite3', 'libsql'])(
+  'a change that fails half way, %s',
+  (driver) => {
+    const opened = openedFor(driver);
+
+    beforeAll(async () => {
+      const refuse = {
+        pg: sql`create function refuse() returns trigger as $$ begin if new.message_data like '%poison%' then raise exception 'not this one'; end if; return new; end $$ language plpgsql`,
+        mysql: sql`create trigger refuse before insert on agent_messages for each row if new.message_data like '%poison%' then signal sqlstate '45000' set message_text = 'not this one'; end if`,
+        sqlite: sql`create trigger refuse before insert on agent_messages when new.message_data like '%poison%' begin select raise(abort, 'not this one'); end`,
+      };
+      await execute(opened, refuse[opened.dialect]);
+      if (opened.dialect === 'pg')
+        await execute(
+          opened,
+          sql`create trigger refuse before insert on agent_messages for each row execute function refuse()`,
+        );
+    });
+
+    it('leaves all as it was: items, operations, and no session that was not there [SESS-263, SESS#51]', async () => {
+      const one = new DrizzleSession<object>('one', { db: opened.db });
+      await one.addItems(users(3));
+      const poison = [user('x'), user('poison')];
+      const changes = (session: DrizzleSession<object>): Record<string, () => Promise<unknown> | undefined> => ({
+        append: () => session.addItems(poison),
+        replace: () => session.replaceHistory(poison),
+        'replace under an id': () =>
+          session.applyHistoryTransaction?.({
+            operationId: 'op',
+            transaction: { type: 'replace_suffix', expectedSuffix: [], replacement: poison },
+          }),
+      });
+      for (const [name, change] of Object.entries(changes(one))) {
+        await expect(change(), name).rejects.toThrow(/not this one/);
+        expect(await one.getItems(), name).toEqual(users(3));
+      }
+      for (const [name, change] of Object.entries(changes(new DrizzleSession<object>('none', { db: opened.db }))))
+        await expect(change(), name).rejects.toThrow(/not this one/);
+      expect(await execute(opened, sql`select session_id from agent_sessions`)).toEqual([{ session_id: 'one' }]);
+      expect(await execute(opened, sql`select operation_id from agent_session_operations`)).toEqual([]);
+    });
+  },
+);
+
 it('a change over a transaction that the server undid is not made again without it, mysql2 [SESS-263, 264]', async () => {
   const opened = await open('mysql2');
   const other = await open('mysql2', opened.url);
