@@ -234,6 +234,21 @@ describe('a store', () => {
     await Promise.all([client!.quit(), other!.quit()]);
   });
 
+  it.each([{}, { index: true }])(
+    'lists ids without the prefix that `redisOptions` give its own connection: %o [SESS-229]',
+    async (options) => {
+      const keyPrefix = freshPrefix();
+      const own = { url: redisUrl(), redisOptions: { keyPrefix: 'cl[i]ent:*' }, keyPrefix };
+      await using store = new RedisSessionStore({ ...own, ...options });
+      await store.session('by the store').addItems([user('x')]);
+      await using alone = new RedisSession('alone', own);
+      await alone.addItems([user('x')]);
+      const ids = (await store.list()).sessions.map(({ sessionId }) => sessionId);
+      expect(ids.toSorted()).toEqual(['alone', 'by the store']);
+      expect(await redis.exists(`cl[i]ent:*${keyPrefix}:alone`)).toBe(1);
+    },
+  );
+
   it.each([
     ['numbers as texts', { stringNumbers: true }],
     ['commands gathered', { enableAutoPipelining: true }],

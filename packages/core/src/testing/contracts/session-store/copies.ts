@@ -127,4 +127,29 @@ export const copies: readonly StoreCase[] = [
       same(await behind.getItems(), [...head, user('meanwhile'), ...turns(198)], 'items before a later turn');
     },
   },
+  {
+    id: 'N9',
+    title: 'a fork keeps the calls of a program with it, and leaves a program out with a call that is cut off',
+    async body(scene) {
+      const ofProgram = { caller: { type: 'program', caller_id: 'p' } };
+      const program = [user('1'), { type: 'program', call_id: 'p', code: 'look()' }];
+      const end = { type: 'program_output', call_id: 'p', result: '' };
+      const answered = [...program, { ...call('c'), ...ofProgram }, { ...output('c'), ...ofProgram }];
+      const store = await scene.filled([...answered, user('2'), end]);
+      const whole = await store.fork(scene.id, `${scene.id}-whole`, { untilTurn: 2 });
+      same(await whole.getItems(), answered, 'items of a program whose call was answered');
+      // Its status says that it is done, so its output is there to come.
+      const shell = {
+        type: 'shell_call',
+        call_id: 's',
+        action: { commands: ['ls'] },
+        status: 'completed',
+        ...ofProgram,
+      };
+      const late = { type: 'shell_call_output', call_id: 's', output: [], ...ofProgram };
+      await store.session(`${scene.id}-late`).addItems([...program, shell, user('2'), late, end]);
+      const cut = await store.fork(`${scene.id}-late`, `${scene.id}-cut`, { untilTurn: 2 });
+      same(await cut.getItems(), [user('1')], 'items before a turn that an answer came behind');
+    },
+  },
 ];
