@@ -8,7 +8,7 @@ import { drizzle as drizzlePostgresJs } from 'drizzle-orm/postgres-js';
 import { createConnection } from 'mysql2/promise';
 import postgres from 'postgres';
 import { sql } from 'drizzle-orm/sql/sql';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { DrizzleSession } from '../src/index.ts';
 import type { DrizzleDatabase } from '../src/index.ts';
@@ -109,24 +109,31 @@ it('goes by drizzle where somebody stands before `execute` of postgres.js [SESS-
 });
 
 describe('better-sqlite3', () => {
-  it('goes by drizzle where somebody stands before it [SESS-265]', async () => {
+  it.each(['all', 'run'] as const)('goes by drizzle where somebody stands before `%s` [SESS-265]', async (method) => {
     const client = new Database(':memory:');
     const db = drizzle({ client });
     await createTables(db);
-    const asked: string[] = [];
+    let asked = 0;
     const wrapped = new Proxy(db, {
       get(target, name) {
         const member: unknown = Reflect.get(target, name, target);
-        if (name !== 'all') return member;
-        return (query: Parameters<typeof db.all>[0]) => {
-          asked.push(name);
-          return target.all(query);
+        if (name !== method) return member;
+        return (query: Parameters<(typeof db)['all']>[0]) => {
+          asked++;
+          return target[method](query);
         };
       },
     });
     const session = new DrizzleSession<object>('wrapped', { db: wrapped });
+    const prepare = vi.spyOn(client, 'prepare');
+    for (let time = 0; time < 2; time++) {
+      prepare.mockClear();
+      await session.getItems();
+      // Drizzle prepares each time.
+      expect(prepare).toHaveBeenCalled();
+    }
     await use(session);
-    expect(asked.length).toBeGreaterThan(0);
+    if (method === 'all') expect(asked).toBeGreaterThan(0);
     expect(await session.getItems()).toEqual([user('first'), user('second')]);
     client.close();
   });
