@@ -228,7 +228,7 @@ describe('mysql2', () => {
     expect(await session.getItems()).toEqual(['1', '2', '3', '4'].map(user));
   });
 
-  it('gives it where ids are counted in steps, as on servers of a cluster [SESS-037]', async () => {
+  it('gives it where ids are counted in steps, as on servers of a cluster [SESS-037, 263]', async () => {
     const opened = await open('mysql2');
     const client = await createConnection(opened.url);
     onTestFinished(async () => {

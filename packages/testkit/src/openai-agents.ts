@@ -117,6 +117,13 @@ async function checkChanges(session: TheirSession, stored: readonly AgentInputIt
   await replace('replace', message('appended'));
   await replace('replace', message('appended'));
   assert.deepEqual(await session.getItems(), [...left, message('replaced')]);
+  const cut = async (): Promise<void> => {
+    const transaction = { type: 'replace_suffix' as const, expectedSuffix: [message('replaced')], replacement: [] };
+    await session.applyHistoryTransaction({ operationId: 'cut', transaction });
+  };
+  await cut();
+  await cut();
+  assert.deepEqual(await session.getItems(), left);
   await session.clearSession();
   assert.deepEqual(await session.getItems(), []);
   assert.equal(await session.popItem(), undefined);
