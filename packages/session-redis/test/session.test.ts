@@ -436,13 +436,16 @@ describe.each(ways)('versions, by %s', (_name, options) => {
     const seen = [await session.replaceHistory(users('1', '2'))];
     await redis.rpush(messages, '{"n":1}');
     seen.push((await session.readHistory()).version);
+    await redis.lset(messages, -1, '{"n":2}');
+    seen.push((await session.readHistory()).version);
+    await expect(session.appendIfVersion(seen[1] ?? '', users('lost'))).rejects.toMatchObject({ actual: seen[2] });
     await redis.rpop(messages);
     await session.clearSession();
     seen.push(await session.replaceHistory(users('other', '2')));
     await session.popItem();
     await session.popItem();
     seen.push(await session.replaceHistory(users('other', '2')));
-    expect(new Set(seen).size).toBe(4);
+    expect(new Set(seen).size).toBe(5);
   });
 });
 
