@@ -48,8 +48,8 @@ export class Commands {
       if (name === 'configureFailPoint') return this.#failPoints.configure(body);
       const database = text(body['$db']);
       this.#access.check(name, database, connection);
-      this.#failPoints.check(name, `${database}.${text(body[name])}`);
-      return this.#withSession(name, body);
+      const beside = this.#failPoints.check(name, `${database}.${text(body[name])}`);
+      return { ...this.#withSession(name, body), ...beside };
     } catch (error) {
       // What a refused command had done is undone nowhere: each of them checks before it changes, statement by statement.
       this.#store.commit();

@@ -259,6 +259,14 @@ it('fails commands as a test wants it, as often, with labels', async () => {
     expect(await codeOf(other.db('test').collection('c').insertOne({}))).toBe(14_031);
   await fail('off');
   await other.db('test').collection('c').insertOne({});
+  const writeConcernError = { code: 64, errmsg: 'not on enough members' };
+  const data = { failCommands: ['insert'], writeConcernError };
+  await other.db('admin').command({ configureFailPoint: 'failCommand', mode: { times: 1 }, data });
+  await expect(other.db('test').collection('w').insertOne({})).rejects.toMatchObject({
+    name: 'MongoWriteConcernError',
+    code: 64,
+  });
+  expect(await other.db('test').collection('w').countDocuments()).toBe(1);
   await other.close();
   await failing.stop();
 });

@@ -7,6 +7,7 @@ import type { Scope } from './history.ts';
 import { inLane } from './lane.ts';
 import { batchesOf, countOf, integer, PUT_ASIDE, versionOf } from './layout.ts';
 import type { MessageDocument } from './layout.ts';
+import { named } from './lives.ts';
 import { appliedVersion, versionAmong } from './operations.ts';
 import { afterCommit, commit, isDuplicate } from './outcome.ts';
 import { newestBatch, readState, readVersion } from './read.ts';
@@ -93,7 +94,7 @@ async function appendAt(
   const expected = isFirst ? versionOf(place.generation) : ifVersion;
   const found = await afterCommit(() => versionBehind(scope, batch._id, place));
   if (found === undefined || found === expected) return inserted.version;
-  await afterCommit(() => scope.messages.deleteOne({ _id: batch._id }));
+  await afterCommit(() => scope.messages.deleteOne(named(batch)));
   throw versionConflict(scope.sessionId, ifVersion, found);
 }
 

@@ -4,14 +4,15 @@ import type { MongoClient } from 'mongodb';
 import { append } from './append.ts';
 import { makeClient } from './arguments.ts';
 import type { Config } from './arguments.ts';
-import { ensureConnected } from './connect.ts';
+import { clear } from './clear.ts';
+import { closeClient, ensureConnected } from './connect.ts';
 import { ensureIndexes } from './indexes.ts';
 import { collectionsOf, operationKey } from './layout.ts';
 import type { Collections } from './layout.ts';
 import { isInDoubt } from './outcome.ts';
 import { pop } from './pop.ts';
 import { readHistory } from './read.ts';
-import { clear, replace } from './replace.ts';
+import { replace } from './replace.ts';
 
 /** What the parts of a history work with. */
 export interface Scope extends Collections {
@@ -35,7 +36,7 @@ export class MongoDBHistory implements HistoryBackend {
       'client' in connection ? connection.client : makeClient(connection.url, connection.clientOptions, name);
     this.#config = config;
     this.#scope = { ...collectionsOf(client, place), sessionId, ttlMs, timeoutMs };
-    this.close = 'client' in connection ? undefined : () => client.close();
+    this.close = 'client' in connection ? undefined : () => closeClient(client, timeoutMs);
   }
 
   async read(count: number | undefined): Promise<StoredHistory> {

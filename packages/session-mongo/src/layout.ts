@@ -1,7 +1,7 @@
 import { createHash, randomInt } from 'node:crypto';
 
 import { Int32, Long } from 'mongodb';
-import type { Collection, Filter, MongoClient, ObjectId } from 'mongodb';
+import type { Collection, Filter, MongoClient, ObjectId, WithId } from 'mongodb';
 
 import type { Place } from './arguments.ts';
 import type { ReplacedHistory } from './replaced.ts';
@@ -39,6 +39,9 @@ export interface SessionDocument {
   /** With `ttlMs`: no batch of the session goes before. */
   _kept_until?: Date;
 }
+
+/** As it is read. Its `_id` is of this life of the session alone: whoever comes after a removal makes another document. */
+export type StoredDocument = WithId<SessionDocument>;
 
 /** One per batch. */
 export interface MessageDocument {
@@ -102,6 +105,11 @@ export function countOf(value: unknown): number {
 /** A generation that nobody has, and that no series of clears reaches. */
 export function unusedGeneration(current = 0): number {
   return current + randomInt(2 ** 30, 2 ** 31 - 1);
+}
+
+/** For a history that is emptied to be removed: one that others hardly draw too, and before all that is being staged. */
+export function emptiedGeneration(current: number): number {
+  return current + randomInt(1, 2 ** 24);
 }
 
 /** Absent is the first. */

@@ -1,4 +1,4 @@
-import { MongoError } from 'mongodb';
+import { MongoBulkWriteError, MongoError } from 'mongodb';
 import type { MongoClient } from 'mongodb';
 
 /** The connection broke, or nobody waited any longer, with a command under way. */
@@ -54,6 +54,11 @@ export function isInDoubt(error: unknown): boolean {
 function mayHaveHappened(error: unknown, repeats: boolean): boolean {
   if (typeof error !== 'object' || error === null) return false;
   const { name, code, result } = error as { name?: unknown; code?: unknown; result?: unknown };
+  if (error instanceof MongoBulkWriteError) {
+    // The driver wraps what became of the connection, whose name is gone then.
+    if ((error.errorResponse as unknown) instanceof Error) return mayHaveHappened(error.errorResponse, repeats);
+    if (error.matchedCount > 0 || error.result.getWriteConcernError() !== undefined) return true;
+  }
   if (typeof name === 'string' && (IN_FLIGHT.has(name) || (repeats && AT_REPETITION.has(name)))) return true;
   // Written, but perhaps not on enough members.
   if (name === 'MongoWriteConcernError' || hasWriteConcernError(result)) return true;

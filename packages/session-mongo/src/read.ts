@@ -2,7 +2,7 @@ import type { StoredHistory, StoredRecord } from '@agents/core/session';
 import type { Filter, FindOptions } from 'mongodb';
 
 import { batchesOf, countOf, entriesOf, versionOf } from './layout.ts';
-import type { Collections, MessageDocument, SessionDocument } from './layout.ts';
+import type { Collections, MessageDocument, StoredDocument } from './layout.ts';
 
 /** Batches that the server sends at once, at most. */
 const PAGE = 100;
@@ -13,7 +13,7 @@ export interface Reading extends Collections {
 
 /** What a session's document says. */
 export interface State {
-  readonly document: SessionDocument | undefined;
+  readonly document: StoredDocument | undefined;
   readonly generation: number;
   /** The document is there, its life is over: the server has not removed it yet. */
   readonly expired: boolean;
@@ -22,11 +22,11 @@ export interface State {
 export type Batch = Pick<MessageDocument, 'seq' | 'message_data' | 'expires_at'>;
 
 export async function readState({ sessions, sessionId }: Reading): Promise<State> {
-  const document = await sessions.findOne({ session_id: sessionId }, { projection: { _id: 0, metadata: 0 } });
+  const document = await sessions.findOne({ session_id: sessionId }, { projection: { metadata: 0 } });
   return stateOf(document ?? undefined);
 }
 
-export function stateOf(document: SessionDocument | undefined): State {
+export function stateOf(document: StoredDocument | undefined): State {
   const expired = document?.expires_at instanceof Date && document.expires_at.getTime() <= Date.now();
   return { document, generation: countOf(document?._generation), expired };
 }

@@ -1,80 +1,77 @@
-import type { AnyBulkWriteOperation, Filter } from 'mongodb';
+import type { Filter } from 'mongodb';
 
-import { countOf, integer, sameGeneration } from './layout.ts';
-import type { Collections, SessionDocument } from './layout.ts';
+import { emptied } from './clear.ts';
+import { countOf, emptiedGeneration, integer, isCleared, sameGeneration } from './layout.ts';
+import type { Collections, Count, SessionDocument, StoredDocument } from './layout.ts';
+import { removeBatches } from './lives.ts';
+import type { Emptied, Life } from './lives.ts';
+import { afterCommit } from './outcome.ts';
+import { unchanged } from './reserve.ts';
 
 /** What has to be known of a session to remove it. */
-export type Removable = Pick<SessionDocument, 'session_id' | '_generation' | '_seq'>;
+export type Removable = Life & Pick<StoredDocument, '_generation' | '_seq' | '_pops' | '_cleared'>;
 
-/** @returns whether it was; false: it was used meanwhile */
-export async function removeSession(collections: Collections, session: Removable): Promise<boolean> {
-  return (await removeSessions(collections, [session])).has(session.session_id);
+/** The document of a session that has nothing any more. */
+export interface Mark extends Emptied {
+  /** Items ever reserved: more, when somebody uses it. */
+  readonly seq: Count;
+}
+
+/** A session, or what a clear left of it, as it was read; one that was used meanwhile stays. */
+export async function removeSession(collections: Collections, session: Removable): Promise<void> {
+  await removeMarks(collections, await emptySessions(collections, [session]));
 }
 
 /**
- * Removes sessions that are as they were read and that match: first their histories, so that nothing of them shows again
- * without the documents of the sessions; then these. Some hundred at most: the commands name each.
+ * Empties sessions that are as they were read and that match: from then on they are none, whatever becomes of the rest
+ * (`isCleared`). Some hundred at most: the commands name each.
  *
- * @returns the ids of those that were removed; the others were used meanwhile
+ * @returns those that this call emptied, and those that were none before; the others were used, or removed, meanwhile
  */
-export async function removeSessions(
-  collections: Collections,
-  sessions: readonly Removable[],
+export async function emptySessions(
+  { sessions }: Collections,
+  read: readonly Removable[],
   matching: Filter<SessionDocument> = {},
-): Promise<Set<string>> {
-  if (sessions.length === 0) return new Set();
-  await collections.sessions.bulkWrite(
-    sessions.map((one) => emptying(one, matching)),
+): Promise<Mark[]> {
+  const marks = read.filter(isCleared).map((one) => markOf(one, countOf(one._generation)));
+  const full = read.filter((one) => !isCleared(one));
+  if (full.length === 0) return marks;
+  const now = new Date();
+  const steps = full.map((one) => {
+    const mark = markOf(one, emptiedGeneration(countOf(one._generation)));
+    // What is written from now on is of a new session. The last use stays as it was: what a removal leaves is as old.
+    const update = emptied(integer(mark.generation), { created_at: now });
+    return { mark, updateOne: { filter: { ...unchanged(one), ...matching }, update } };
+  });
+  const { matchedCount } = await sessions.bulkWrite(
+    steps.map(({ updateOne }) => ({ updateOne })),
     { ordered: false },
   );
-  return await removeEmptied(collections, sessions, matching);
+  const ours = steps.map(({ mark }) => mark);
+  if (matchedCount === ours.length) return [...marks, ...ours];
+  if (matchedCount === 0) return marks;
+  // Which ones: no other call draws the same generations.
+  const found = await afterCommit(() =>
+    sessions
+      .find({ _id: { $in: ours.map(({ _id }) => _id) } }, { projection: { session_id: 1, _generation: 1 } })
+      .toArray(),
+  );
+  const generations = new Map(found.map(({ session_id, _generation }) => [session_id, countOf(_generation)]));
+  return [...marks, ...ours.filter(({ session_id, generation }) => generations.get(session_id) === generation)];
 }
 
-/** What was appended counts no more. */
-function emptying(
-  { session_id, _generation, _seq }: Removable,
-  matching: Filter<SessionDocument>,
-): AnyBulkWriteOperation<SessionDocument> {
-  return {
-    updateOne: {
-      filter: { session_id, _generation: _generation ?? null, _seq: _seq ?? null, ...matching },
-      update: { $inc: { _generation: integer(1) }, $unset: { metadata: '', _operations: '' } },
-    },
-  };
+function markOf({ _id, session_id, _seq }: Removable, generation: number): Mark {
+  return { _id, session_id, generation, seq: _seq ?? integer(0) };
 }
 
-async function removeEmptied(
-  { sessions, messages }: Collections,
-  before: readonly Removable[],
-  matching: Filter<SessionDocument>,
-): Promise<Set<string>> {
-  const read = new Map(before.map((one) => [one.session_id, one]));
-  const found = await sessions
-    .find(
-      { session_id: { $in: [...read.keys()] }, ...matching },
-      { projection: { session_id: 1, _generation: 1, _seq: 1 } },
-    )
-    .toArray();
-  const emptied = found.filter(({ session_id, _generation, _seq }) => {
-    const was = read.get(session_id);
-    return countOf(_generation) === countOf(was?._generation) + 1 && countOf(_seq) === countOf(was?._seq);
-  });
-  const ids = emptied.map(({ session_id }) => session_id);
-  if (ids.length === 0) return new Set();
-  await messages.deleteMany({
-    session_id: { $in: ids },
-    $or: emptied.flatMap(({ session_id, _generation }) => [
-      { session_id, generation: { $lt: integer(countOf(_generation)) } },
-      { session_id, generation: null },
-    ]),
-  });
-  await sessions.deleteMany({
-    session_id: { $in: ids },
-    $or: emptied.map(({ session_id, _generation, _seq }) => ({
-      session_id,
-      _generation: sameGeneration(countOf(_generation)),
-      _seq: _seq ?? null,
+/** What the sessions had, then their documents, where nobody has begun anew. */
+export async function removeMarks(collections: Collections, marks: readonly Mark[]): Promise<void> {
+  if (marks.length === 0) return;
+  await removeBatches(collections, marks);
+  await collections.sessions.bulkWrite(
+    marks.map(({ _id, generation, seq }) => ({
+      deleteOne: { filter: { _id, _generation: sameGeneration(generation), _seq: seq, _cleared: seq } },
     })),
-  });
-  return new Set(ids);
+    { ordered: false },
+  );
 }

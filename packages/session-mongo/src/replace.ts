@@ -1,31 +1,21 @@
 import { matchSuffix, SessionBusyError, suffixMismatch, versionConflict } from '@agents/core/session';
 import type { HistoryOperationKey, HistoryWrite } from '@agents/core/session';
-import type { Filter } from 'mongodb';
+import type { Filter, ObjectId } from 'mongodb';
 
 import { batchOf } from './append.ts';
 import { checkSizes, chunksOf } from './batches.ts';
 import type { Scope } from './history.ts';
-import {
-  batchesOf,
-  countOf,
-  entriesOf,
-  integer,
-  PUT_ASIDE,
-  sameGeneration,
-  unusedGeneration,
-  versionOf,
-} from './layout.ts';
+import { batchesOf, countOf, entriesOf, integer, PUT_ASIDE, unusedGeneration, versionOf } from './layout.ts';
 import type { MessageDocument, SessionDocument, StoredOperation } from './layout.ts';
+import { exactly, PIECE } from './lives.ts';
 import { appliedVersion, REMEMBER_LAST } from './operations.ts';
 import { commit, isDuplicate, isInDoubt } from './outcome.ts';
 import { ignoringErrors } from './pop.ts';
 import { isCurrent, readState, readVersion, recordsOf } from './read.ts';
 import { replacedHistory } from './replaced.ts';
 import type { State } from './read.ts';
-import { beginAnew, newLife, reserve, unchanged } from './reserve.ts';
+import { beginAnew, newLife, unchanged } from './reserve.ts';
 
-/** Documents that are named at once. */
-const CHUNK = 500;
 /** Changes of others that a replacement of the end gives way to. */
 const ATTEMPTS = 20;
 
@@ -123,8 +113,9 @@ async function publish(
   try {
     if (staged.length > 0) await scope.messages.insertMany(staged);
     const operation = key && { id: key.id, digest: key.digest, version };
-    if (await commit(scope, () => exchange(scope, state, fields, operation))) {
-      await ignoringErrors(retire(scope, state.generation, old));
+    const _id = await commit(scope, () => exchange(scope, state, fields, operation));
+    if (_id !== undefined) {
+      await ignoringErrors(retire(scope, _id, state.generation, old));
       return version;
     }
   } catch (error) {
@@ -165,96 +156,68 @@ export function publishedFields(
   };
 }
 
-/** Makes another generation count. False: the session is not what it was. */
+/** Makes another generation count. Gives the `_id` of the session; `undefined`: it is not what it was. */
 export async function exchange(
-  { sessions, sessionId }: Scope,
+  { sessions }: Scope,
   { document }: State,
   fields: SessionDocument,
   operation: StoredOperation | undefined,
   matching: Filter<SessionDocument> = {},
-): Promise<boolean> {
+): Promise<ObjectId | undefined> {
   if (document === undefined) {
     try {
-      await sessions.insertOne({ ...fields, created_at: new Date(), ...(operation && { _operations: [operation] }) });
-      return true;
+      const first = { ...fields, created_at: new Date(), ...(operation && { _operations: [operation] }) };
+      return (await sessions.insertOne(first)).insertedId;
     } catch (error) {
-      if (isDuplicate(error)) return false;
+      if (isDuplicate(error)) return undefined;
       throw error;
     }
   }
   const { matchedCount } = await sessions.updateOne(
-    { session_id: sessionId, ...unchanged(document), ...matching },
+    { ...unchanged(document), ...matching },
     {
       $set: fields,
       $unset: { _cleared: '' },
       ...(operation && { $push: { _operations: { $each: [operation], $slice: -REMEMBER_LAST } } }),
     },
   );
-  return matchedCount === 1;
+  return matchedCount === 1 ? document._id : undefined;
 }
 
 /**
  * Removes the batches that were replaced, but for the memory of their operations. What is left of their generation was
  * inserted late, by somebody who had reserved before: it is put behind the new history.
+ *
+ * @param _id of the session: none that was made after this one was removed
  */
 export async function retire(
-  scope: Scope,
+  { sessions, messages, sessionId }: Scope,
+  _id: ObjectId,
   generation: number,
-  old: readonly Pick<MessageDocument, '_id' | 'operation'>[],
+  old: readonly Pick<MessageDocument, '_id' | 'generation' | 'operation'>[],
 ): Promise<void> {
-  const { messages, sessionId } = scope;
   const aside = { $set: { generation: integer(PUT_ASIDE), message_data: [] } };
-  for (let at = 0; at < old.length; at += CHUNK) {
-    const some = old.slice(at, at + CHUNK);
-    const idsOf = (remembered: boolean): MessageDocument['_id'][] =>
-      some.filter(({ operation }) => (operation !== undefined) === remembered).map(({ _id }) => _id);
-    await messages.deleteMany({ _id: { $in: idsOf(false) } });
-    await messages.updateMany({ _id: { $in: idsOf(true) } }, aside);
+  for (let at = 0; at < old.length; at += PIECE) {
+    const steps = old.slice(at, at + PIECE).map((batch) => {
+      const filter = exactly(batch);
+      return batch.operation === undefined ? { deleteOne: { filter } } : { updateOne: { filter, update: aside } };
+    });
+    await messages.bulkWrite(steps, { ordered: false });
   }
   for (const late of await messages.find(batchesOf(sessionId, generation)).toArray()) {
-    const place = await reserve(scope, entriesOf(late.message_data).length, true);
-    const to = { generation: integer(place.generation), seq: integer(place.last) };
-    await messages.updateOne({ _id: late._id, generation: sameGeneration(generation) }, { $set: to });
+    const count = integer(entriesOf(late.message_data).length);
+    // Nothing comes back after a clear.
+    const place = await sessions.findOneAndUpdate(
+      { _id, _generation: { $gt: integer(generation) }, _cleared: null },
+      { $inc: { _seq: count } },
+      { returnDocument: 'after', projection: { _generation: 1, _seq: 1 } },
+    );
+    if (place === null) return;
+    const to = { generation: integer(countOf(place._generation)), seq: integer(countOf(place._seq) - 1) };
+    await messages.updateOne(exactly(late), { $set: to });
   }
 }
 
 export async function discard({ messages, sessionId }: Scope, generation: number): Promise<void> {
   await messages.deleteMany(batchesOf(sessionId, generation));
-}
-
-/** The generation that counts from now on: of it there is nothing. */
-export async function clear(scope: Scope): Promise<number> {
-  const { sessions, messages, sessionId, ttlMs } = scope;
-  const now = new Date();
-  const life = newLife(now, ttlMs);
-  const reserved = { $ifNull: ['$_seq', integer(0)] };
-  const cleared = await commit(scope, () =>
-    sessions.findOneAndUpdate(
-      { session_id: sessionId },
-      [
-        {
-          $set: {
-            // What is written from now on is of a new session.
-            created_at: now,
-            updated_at: now,
-            ...(life.expires_at && { expires_at: { $ifNull: ['$expires_at', life.expires_at] } }),
-            ...(life._kept_until && { _kept_until: { $ifNull: ['$_kept_until', life._kept_until] } }),
-            _seq: reserved,
-            _cleared: reserved,
-            // With a life: one that no other life of the session reaches.
-            _generation: {
-              $add: [{ $ifNull: ['$_generation', integer(0)] }, integer(ttlMs === undefined ? 1 : unusedGeneration())],
-            },
-          },
-        },
-        { $unset: ['metadata', '_operations', '_replaced'] },
-      ],
-      { upsert: true, returnDocument: 'after', projection: { _id: 0, _generation: 1 } },
-    ),
-  );
-  const generation = countOf(cleared?._generation);
-  // What was reserved before and comes late stays invisible there.
-  const older = { session_id: sessionId, $or: [{ generation: { $lt: integer(generation) } }, { generation: null }] };
-  await ignoringErrors(messages.deleteMany(older));
-  return generation;
 }

@@ -1,8 +1,9 @@
-import type { Filter } from 'mongodb';
+import type { Filter, ObjectId } from 'mongodb';
 
 import type { Scope } from './history.ts';
-import { batchesOf, countOf, integer, unusedGeneration } from './layout.ts';
-import type { SessionDocument } from './layout.ts';
+import { batchesOf, countOf, integer, sameGeneration, unusedGeneration } from './layout.ts';
+import type { SessionDocument, StoredDocument } from './layout.ts';
+import { exactly, piecesOf } from './lives.ts';
 import { isDuplicate } from './outcome.ts';
 import { readState } from './read.ts';
 import type { State } from './read.ts';
@@ -41,7 +42,7 @@ export async function reserve(scope: Scope, count: number, upkeep: boolean): Pro
           $set: { ...(!upkeep && { updated_at: now }), ...lifeFrom(now, ttlMs) },
           $inc: { _seq: integer(count) },
         },
-        { upsert: true, returnDocument: 'before', projection: { _id: 0, metadata: 0 } },
+        { upsert: true, returnDocument: 'before', projection: { metadata: 0 } },
       );
       if (before !== null) return await placeOf(scope, before, count, now);
       const made = { session_id: sessionId, _generation: generation, ...firstLife(now, ttlMs) };
@@ -73,9 +74,9 @@ export async function reserveAt(scope: Scope, count: number, state: State): Prom
     return { ...(await placeOf(scope, { ...first, _seq: 0 }, count, now)), before: undefined };
   }
   const before = await sessions.findOneAndUpdate(
-    { session_id: sessionId, ...unchanged(document) },
+    unchanged(document),
     { $set: fields, $inc: { _seq: integer(count) } },
-    { returnDocument: 'before', projection: { _id: 0, metadata: 0 } },
+    { returnDocument: 'before', projection: { metadata: 0 } },
   );
   return before === null ? undefined : await placeOf(scope, before, count, now);
 }
@@ -93,22 +94,27 @@ export function firstDocument(sessionId: string, count: number, ttlMs: number | 
   };
 }
 
-/** Matches the session as long as nobody reserved, popped, cleared or replaced since. */
-export function unchanged({ _generation, _seq, _pops }: SessionDocument): Filter<SessionDocument> {
+/** Matches the session as long as nobody reserved, popped, cleared, replaced or removed since. */
+export function unchanged({
+  _id,
+  _generation,
+  _seq,
+  _pops,
+}: Pick<StoredDocument, '_id' | '_generation' | '_seq' | '_pops'>): Filter<SessionDocument> {
   // What is absent is equal to null.
-  return { _generation: _generation ?? null, _seq: _seq ?? null, _pops: _pops ?? null };
+  return { _id, _generation: _generation ?? null, _seq: _seq ?? null, _pops: _pops ?? null };
 }
 
 /** A session whose life is over becomes one that was just made. False: somebody else was first. */
 export async function beginAnew(
-  { sessions, sessionId, ttlMs }: Pick<Scope, 'sessions' | 'sessionId' | 'ttlMs'>,
+  { sessions, ttlMs }: Pick<Scope, 'sessions' | 'ttlMs'>,
   { document, generation }: State,
 ): Promise<boolean> {
   if (document?.expires_at === undefined) return false;
   const now = new Date();
   const life = newLife(now, ttlMs);
   const { modifiedCount } = await sessions.updateOne(
-    { session_id: sessionId, expires_at: document.expires_at, _generation: document._generation ?? null },
+    { _id: document._id, expires_at: document.expires_at, _generation: document._generation ?? null },
     {
       $set: { created_at: now, _generation: integer(unusedGeneration(generation)), ...life },
       $unset: {
@@ -121,20 +127,34 @@ export async function beginAnew(
   return modifiedCount === 1;
 }
 
-async function placeOf(scope: Scope, session: SessionDocument, count: number, now: Date): Promise<Reservation> {
+async function placeOf(
+  scope: Scope,
+  before: SessionDocument & Partial<Pick<StoredDocument, '_id'>>,
+  count: number,
+  now: Date,
+): Promise<Reservation> {
+  const { _id, ...session } = before;
   const generation = countOf(session._generation);
   const last = countOf(session._seq) + count - 1;
-  const before = session;
   if (scope.ttlMs === undefined) return { generation, last, expiresAt: session._kept_until, before };
   const kept = session._kept_until?.getTime() ?? 0;
-  if (kept < now.getTime() + 1.5 * scope.ttlMs) await keepBatches(scope, generation, keptUntil(now, scope.ttlMs));
-  return { generation, last, expiresAt: new Date(Math.max(kept, keptUntil(now, scope.ttlMs).getTime())), before };
+  const until = keptUntil(now, scope.ttlMs);
+  if (kept < now.getTime() + 1.5 * scope.ttlMs && _id !== undefined) await keepBatches(scope, _id, generation, until);
+  return { generation, last, expiresAt: new Date(Math.max(kept, until.getTime())), before };
 }
 
 /** Batches live longer than their session, so that not each append has to touch all of them. */
-async function keepBatches({ sessions, messages, sessionId }: Scope, generation: number, until: Date): Promise<void> {
-  await messages.updateMany(batchesOf(sessionId, generation), { $max: { expires_at: until } });
-  await sessions.updateOne({ session_id: sessionId }, { $max: { _kept_until: until } });
+async function keepBatches(scope: Scope, _id: ObjectId, generation: number, until: Date): Promise<void> {
+  const { sessions, messages, sessionId } = scope;
+  const life = { _id, session_id: sessionId };
+  const update = { $max: { expires_at: until } };
+  for await (const piece of piecesOf(scope, [life], batchesOf(sessionId, generation)))
+    if (piece.length > 0)
+      await messages.bulkWrite(
+        piece.map(({ batch }) => ({ updateOne: { filter: exactly(batch), update } })),
+        { ordered: false },
+      );
+  await sessions.updateOne({ _id, _generation: sameGeneration(generation) }, { $max: { _kept_until: until } });
 }
 
 function keptUntil(now: Date, ttlMs: number): Date {

@@ -24,7 +24,7 @@ const COPIED = 100;
 const ROOM = 2 ** 31;
 
 /** Of the history that what was staged comes into the place of. */
-type OldBatch = Pick<MessageDocument, '_id' | 'operation' | 'seq' | '_popped'>;
+type OldBatch = Pick<MessageDocument, '_id' | 'generation' | 'operation' | 'seq' | '_popped'>;
 
 /** A history that is written under a generation that nobody has; it becomes visible by one update. */
 export class StagedBatches implements StagedHistory {
@@ -77,8 +77,9 @@ export class StagedBatches implements StagedHistory {
       await this.#settleBehind(state);
       const old = how === 'append' ? await this.#copyOld(state) : await this.#idsOf(state.generation);
       // Metadata alone makes a session again.
-      if (await this.#exchange(state, old, { _cleared: document?._cleared ?? null })) {
-        await ignoringErrors(retire(scope, state.generation, old));
+      const _id = await this.#exchange(state, old, { _cleared: document?._cleared ?? null });
+      if (_id !== undefined) {
+        await ignoringErrors(retire(scope, _id, state.generation, old));
         return;
       }
     }
@@ -90,13 +91,19 @@ export class StagedBatches implements StagedHistory {
     if (!this.#mayCount) await discard(this.#scope, this.#generation);
   }
 
-  async #exchange(state: State, old: readonly OldBatch[], matching: Filter<SessionDocument>): Promise<boolean> {
+  async #exchange(
+    state: State,
+    old: readonly OldBatch[],
+    matching: Filter<SessionDocument>,
+  ): Promise<ObjectId | undefined> {
     if (this.#isDiscarded) throw this.#busy();
     this.#mayCount = true;
     try {
-      return (this.#mayCount = await commit(this.#scope, () =>
+      const _id = await commit(this.#scope, () =>
         exchange(this.#scope, state, this.#fields(state, old), undefined, matching),
-      ));
+      );
+      this.#mayCount = _id !== undefined;
+      return _id;
     } catch (error) {
       this.#mayCount = isInDoubt(error);
       throw error;
@@ -135,7 +142,7 @@ export class StagedBatches implements StagedHistory {
   async #idsOf(generation: number): Promise<OldBatch[]> {
     const { messages, sessionId } = this.#scope;
     return await messages
-      .find(batchesOf(sessionId, generation), { projection: { _id: 1, operation: 1, seq: 1, _popped: 1 } })
+      .find(batchesOf(sessionId, generation), { projection: { generation: 1, operation: 1, seq: 1, _popped: 1 } })
       .toArray();
   }
 
@@ -150,8 +157,14 @@ export class StagedBatches implements StagedHistory {
     };
     for await (const batch of messages.find(batchesOf(sessionId, state.generation), { batchSize: COPIED })) {
       const { _id, operation, ...rest } = batch;
-      const { seq, _popped } = batch;
-      old.push({ _id, seq, ...(operation && { operation }), ...(_popped !== undefined && { _popped }) });
+      const { seq, generation, _popped } = batch;
+      old.push({
+        _id,
+        seq,
+        generation: generation ?? null,
+        ...(operation && { operation }),
+        ...(_popped !== undefined && { _popped }),
+      });
       // A remainder of a life that is over goes, and is not taken along.
       if (!isCurrent(batch, state)) continue;
       copies.push({

@@ -13,15 +13,15 @@ import type { Filter, MongoClient, Sort, WithId } from 'mongodb';
 
 import { makeClient } from './arguments.ts';
 import type { Config } from './arguments.ts';
-import { ensureConnected } from './connect.ts';
+import { closeClient, ensureConnected } from './connect.ts';
 import { MongoDBHistory } from './history.ts';
 import { ensureIndexes } from './indexes.ts';
 import { collectionsOf, countOf, isCleared } from './layout.ts';
 import type { Collections, Count, SessionDocument } from './layout.ts';
-import { commit, isDuplicate } from './outcome.ts';
+import { afterCommit, commit, isDuplicate } from './outcome.ts';
 import { readParts } from './parts.ts';
 import { stateOf } from './read.ts';
-import { removeSessions } from './remove.ts';
+import { emptySessions, removeMarks } from './remove.ts';
 import { beginAnew, firstDocument, newTimes } from './reserve.ts';
 import { MongoDBSession } from './session.ts';
 import { StagedBatches } from './staged.ts';
@@ -48,7 +48,7 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
     // Sessions of the store have its client: closing one does nothing.
     this.#config = { ...config, connection: { client } };
     this.#collections = collectionsOf(client, place);
-    this.close = 'client' in connection ? undefined : () => client.close();
+    this.close = 'client' in connection ? undefined : () => closeClient(client, config.timeoutMs);
   }
 
   session(
@@ -101,7 +101,10 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
       .find({ session_id: { $in: [...sessionIds] }, ...idle }, { projection: withoutContents })
       .toArray();
     const counts = await this.#counts(found);
-    const removed = await commit(this.#collections, () => removeSessions(this.#collections, found, idle));
+    const emptied = await commit(this.#collections, () => emptySessions(this.#collections, found, idle));
+    // Gone are they already, whatever else fails.
+    await afterCommit(() => removeMarks(this.#collections, emptied));
+    const removed = new Set(emptied.map(({ session_id }) => session_id));
     const gone = { sessions: 0, items: 0 };
     for (const document of found) {
       if (!removed.has(document.session_id) || isGone(document)) continue;
@@ -115,16 +118,18 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
     await ensureConnected(this.#client);
     const idle: Filter<SessionDocument> = { updated_at: { $lt: idleSince }, _cleared: { $exists: true } };
     let some: Listed[] = [];
+    const sweepSome = async (): Promise<void> => {
+      await removeMarks(this.#collections, await emptySessions(this.#collections, some));
+      some = [];
+    };
     for await (const document of this.#collections.sessions.find(idle, {
       projection: withoutContents,
       batchSize: SWEPT,
     })) {
       if (isCleared(document)) some.push(document);
-      if (some.length < SWEPT) continue;
-      await removeSessions(this.#collections, some, idle);
-      some = [];
+      if (some.length === SWEPT) await sweepSome();
     }
-    await removeSessions(this.#collections, some, idle);
+    await sweepSome();
   }
 
   async setMetadata(sessionId: string, patch: Readonly<Record<string, unknown>>): Promise<void> {
@@ -136,7 +141,7 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
       const current = await sessions.findOne({ session_id: sessionId }, { projection: { _operations: 0 } });
       const state = stateOf(current ?? undefined);
       if (state.expired) {
-        await beginAnew({ sessions, sessionId, ttlMs }, state);
+        await beginAnew({ sessions, ttlMs }, state);
         continue;
       }
       const merged = mergeMetadata(parsed(current?.metadata), patch);
@@ -221,7 +226,7 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
 }
 
 /** Its document is still there: its life is over, or it was cleared. */
-function isGone(document: SessionDocument): boolean {
+function isGone(document: Listed): boolean {
   return stateOf(document).expired || isCleared(document);
 }
 

@@ -84,3 +84,25 @@ it(
     }
   },
 );
+
+it.each(['session', 'store'])(
+  'closes a %s while its server stands still and a read is under way: the process ends [SESS-154, 157]',
+  { timeout: 60_000 },
+  async (what) => {
+    const server = startProcess(new URL('../../mongo-server/src/main.ts', import.meta.url));
+    await server.line(1);
+    const child = startProcess(
+      new URL('processes/close.ts', import.meta.url),
+      server.lines()[0]!,
+      server.process.pid!,
+      what,
+    );
+    try {
+      expect(await child.ended).toBe(0);
+    } finally {
+      child.process.kill('SIGKILL');
+      server.process.kill('SIGKILL');
+    }
+    expect(child.lines()).toEqual(['SessionError']);
+  },
+);

@@ -32,7 +32,9 @@ async function idle(count: number): Promise<string> {
 function watched(database: string, meanwhile: Record<string, (...args: readonly never[]) => Promise<unknown>> = {}) {
   const sent: string[] = [];
   const over = hooked(client, async (command, collection, args) => {
-    const name = `${command} ${collection}`;
+    const [steps] = args as readonly [object[]?];
+    const kind = command === 'bulkWrite' ? `${Object.keys(steps?.[0] ?? {}).join()}s` : command;
+    const name = `${kind} ${collection}`;
     const act = sent.includes(name) ? undefined : meanwhile[name];
     sent.push(name);
     await act?.(...(args as never[]));
@@ -45,13 +47,14 @@ describe('prune', () => {
     const database = await idle(260);
     const { sessions, messages } = raw(client, database);
     const { store, sent } = watched(database);
-    const changes = (): string[] => sent.splice(0).filter((name) => /^(bulk|update|delete|findOneAnd)/.test(name));
+    const changes = (): string[] => sent.splice(0).filter((name) => /^(update|delete|findOneAnd)/.test(name));
     const cleared = Array.from({ length: 150 }, (_, at) => `s${at}`);
-    await sessions.updateMany({ session_id: { $in: cleared } }, { $set: { _cleared: 2 } });
+    await sessions.updateMany({ session_id: { $in: cleared } }, { $set: { _cleared: 2, _generation: 1 } });
     expect(await store.prune({ idleForMs: 1000 })).toEqual({ sessions: 110, items: 220 });
-    const steps = ['bulkWrite agent_sessions', 'deleteMany agent_messages', 'deleteMany agent_sessions'];
+    const deletion = ['deleteOnes agent_messages', 'deleteOnes agent_sessions'];
+    const steps = ['updateOnes agent_sessions', ...deletion];
     // Three times some of the sessions, twice of the marks.
-    expect(changes()).toEqual([...steps, ...steps, ...steps, ...steps, ...steps]);
+    expect(changes()).toEqual([...steps, ...steps, ...steps, ...deletion, ...deletion]);
     expect(await sessions.countDocuments()).toBe(0);
     expect(await messages.countDocuments()).toBe(0);
   });
@@ -60,7 +63,7 @@ describe('prune', () => {
     const database = await idle(3);
     const others = new MongoDBSessionStore({ client, database });
     const { store } = watched(database, {
-      'bulkWrite agent_sessions': async () => {
+      'updateOnes agent_sessions': async () => {
         await others.session('s1').addItems([user('3')]);
         await others.session('s2').clearSession();
       },
@@ -71,7 +74,7 @@ describe('prune', () => {
     expect((await sessions.distinct('session_id')).toSorted()).toEqual(['s1', 's2']);
   });
 
-  it.each(['deleteMany agent_messages', 'deleteMany agent_sessions'])(
+  it.each(['deleteOnes agent_messages', 'deleteOnes agent_sessions'])(
     'leaves what is appended to a session that is on its way out, before %s [SESS-374]',
     async (step) => {
       const database = await idle(3);
@@ -99,7 +102,7 @@ describe('prune', () => {
     const database = await idle(1);
     const others = new MongoDBSessionStore({ client, database });
     const append = () => others.session('s0').addItems([user('3')]);
-    expect(await watched(database, { 'bulkWrite agent_sessions': append }).store.delete('s0')).toBe(false);
+    expect(await watched(database, { 'updateOnes agent_sessions': append }).store.delete('s0')).toBe(false);
     expect(await others.session('s0').getItems()).toHaveLength(3);
   });
 
@@ -108,7 +111,7 @@ describe('prune', () => {
     const others = new MongoDBSessionStore({ client, database });
     const { store } = watched(database, {
       // As if it came between this step and the next one: made twice it empties nothing.
-      'bulkWrite agent_sessions': async (steps) => {
+      'updateOnes agent_sessions': async (steps) => {
         await raw(client, database).sessions.bulkWrite(steps);
         await others.session('s0').addItems([user('3')]);
       },
@@ -119,7 +122,7 @@ describe('prune', () => {
 
   it('has an unknown outcome when an answer is lost, as a delete has [SESS-151, 374]', async () => {
     const database = await idle(2);
-    const lost = { 'bulkWrite agent_sessions': () => Promise.reject(new MongoNetworkError('lost')) };
+    const lost = { 'updateOnes agent_sessions': () => Promise.reject(new MongoNetworkError('lost')) };
     const unknown = { code: 'session_outcome_unknown', operation: 'clear' };
     await expect(watched(database, lost).store.prune({ idleForMs: 1000 })).rejects.toMatchObject(unknown);
     await expect(watched(database, lost).store.delete('s0')).rejects.toMatchObject(unknown);

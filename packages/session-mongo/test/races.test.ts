@@ -139,7 +139,7 @@ describe('an append', () => {
       late = session.addItems(users(2, 8));
     });
     await reserved;
-    const replacing = interrupted('deleteMany', 'agent_messages', async () => {
+    const replacing = interrupted('bulkWrite', 'agent_messages', async () => {
       insert();
       await late;
     });
@@ -214,7 +214,7 @@ describe('an append', () => {
 
   it.each([
     ['was put behind it is lost', undefined, 'session_version_conflict'],
-    ['nobody knows of has an unknown outcome', 'deleteMany', 'session_outcome_unknown'],
+    ['nobody knows of has an unknown outcome', 'bulkWrite', 'session_outcome_unknown'],
   ])(
     'by version that came while the history was replaced: one that %s [SESS-037, 151, 247]',
     async (_name, failing, code) => {
@@ -419,7 +419,7 @@ describe('a life that is over', () => {
 describe('a clear', () => {
   it('removes nothing that was appended after it [SESS-246]', async () => {
     await other().addItems(users(2));
-    const session = interrupted('deleteMany', 'agent_messages', () => other().addItems(users(1, 3)));
+    const session = interrupted('bulkWrite', 'agent_messages', () => other().addItems(users(1, 3)));
     await session.clearSession();
     expect(await contents(other())).toEqual(['3']);
     // The numbers go on.
@@ -467,7 +467,7 @@ describe('a pop', () => {
     await other().addItems(users(4));
     await other().popItem();
     // It finds the old batch, which is not removed yet.
-    const replacing = interrupted('deleteMany', 'agent_messages', async () => {
+    const replacing = interrupted('bulkWrite', 'agent_messages', async () => {
       expect(await other().popItem()).toEqual(user('9'));
     });
     await replacing.applyHistoryTransaction({

@@ -919,7 +919,7 @@ describe('a client', () => {
 
   it('whose tidying up fails has done what it was asked for [G6, SESS-152, 245, 246]', async () => {
     const failing = hooked(client, (command, collection) => {
-      if (collection === 'agent_messages' && /^(delete|updateMany)/.test(command)) throw new Error('no');
+      if (collection === 'agent_messages' && /^(bulk|delete|updateMany)/.test(command)) throw new Error('no');
     });
     const session = new MongoDBSession<object>('s', { client: failing, database });
     // Operations that are old, and more than are kept.

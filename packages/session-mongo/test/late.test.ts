@@ -1,0 +1,244 @@
+import { CuttingProxy } from '@agents/testkit';
+import { MongoClient } from 'mongodb';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+
+import { MongoDBSession, MongoDBSessionStore } from '../src/index.ts';
+import { commandOn, freshName, mongoUrl, raw } from './mongo.ts';
+import type { Raw } from './mongo.ts';
+
+/*
+ * A command stands still on its way to the server, while its session is removed by others and another one of the same id
+ * begins: with the same items under the same numbers, generation and operation ids as the first had.
+ */
+
+const TTL = 1_000_000;
+const user = (content: string) => ({ role: 'user' as const, content });
+const texts = (items: readonly object[]): unknown[] => items.map((item) => (item as { content?: unknown }).content);
+
+let client: MongoClient;
+let proxied: MongoClient;
+let proxy: CuttingProxy;
+let database: string;
+let documents: Raw;
+beforeAll(async () => {
+  const url = new URL(mongoUrl());
+  client = new MongoClient(url.href);
+  proxy = await CuttingProxy.start(Number(url.port));
+  proxied = new MongoClient(`mongodb://127.0.0.1:${proxy.port}/?directConnection=true`, { retryReads: false });
+});
+afterAll(async () => {
+  await proxied.close();
+  await client.close();
+  await proxy.close();
+});
+beforeEach(() => {
+  database = freshName();
+  documents = raw(client, database);
+});
+afterEach(async () => {
+  proxy.disarm();
+  await client.db(database).dropDatabase();
+});
+
+/** Of somebody else. */
+const other = (): MongoDBSession<object> => new MongoDBSession<object>('s', { client, database });
+/** Of the one whose commands stand still. */
+const slow = (ttlMs?: number): MongoDBSession<object> =>
+  new MongoDBSession<object>('s', { client: proxied, database, createIndexes: false, ttlMs });
+const slowStore = (): MongoDBSessionStore =>
+  new MongoDBSessionStore({ client: proxied, database, createIndexes: false });
+
+const append = async (session: MongoDBSession<object>, id: string, content = id): Promise<void> =>
+  await session.applyHistoryTransaction({
+    operationId: id,
+    transaction: { type: 'append_items', items: [user(content)] },
+  });
+
+/** A session as the Python SDK begins it, with a batch of its own and some under operation ids, one of which was popped. */
+async function begin(): Promise<void> {
+  const now = new Date();
+  await documents.sessions.insertOne({ session_id: 's', created_at: now, updated_at: now, _seq: 1, _generation: 0 });
+  const message_data = ['{"role":"user","content":"theirs"}'];
+  await documents.messages.insertOne({ session_id: 's', seq: 0, generation: 0, message_data } as never);
+  await append(other(), 'op1');
+  await append(other(), 'op2');
+  await append(other(), 'popped');
+  await other().popItem();
+}
+
+/** What has to be there, whatever comes late, and is remembered. */
+async function checkWhole(more: readonly string[] = []): Promise<void> {
+  const whole = ['theirs', 'op1', 'op2', ...more];
+  expect(texts(await other().getItems())).toEqual(whole);
+  for (const id of ['op1', 'op2', 'popped']) await append(other(), id);
+  expect(texts(await other().getItems())).toEqual(whole);
+  expect(await documents.messages.countDocuments({ expires_at: { $exists: true } })).toBe(0);
+}
+
+/** The removal by somebody else, and the next session. */
+async function replaceLife(): Promise<void> {
+  await new MongoDBSessionStore({ client, database }).delete('s');
+  expect(await documents.messages.countDocuments({ generation: { $in: [null, 0, -1] } })).toBe(0);
+  await begin();
+}
+
+/** A text; with a `!` before it: not that text. */
+function has(request: Buffer, text: string | undefined): boolean {
+  return text === undefined || request.includes(text.replace('!', '')) !== text.startsWith('!');
+}
+
+/** Runs the call until one of its commands stands still, then what happens meanwhile, then the rest of it. */
+async function meanwhile(
+  command: string,
+  call: () => Promise<unknown>,
+  happens: () => Promise<void> = replaceLife,
+  accept: () => boolean = () => true,
+): Promise<unknown> {
+  const [name = '', collection = '', having] = command.split(' ');
+  const isMeant = commandOn(name, `agent_${collection}`);
+  let forward = (): void => undefined;
+  const stopped = new Promise<void>((resolve) =>
+    proxy.stopNext(
+      (go) => {
+        forward = go;
+        resolve();
+      },
+      { matching: (request) => isMeant(request) && has(request, having) && accept() },
+    ),
+  );
+  const ended = call().then(
+    (value) => value,
+    (error: unknown) => error,
+  );
+  const first = await Promise.race([stopped.then(() => 'stopped'), ended.then(() => `ended without ${command}`)]);
+  expect(first).toBe('stopped');
+  await happens();
+  forward();
+  return await ended;
+}
+
+const calls: Record<string, () => Promise<unknown>> = {
+  delete: () => slowStore().delete('s'),
+  prune: () => slowStore().prune({ idleForMs: 1 }),
+  clear: () => slow().clearSession(),
+  replace: () => slow().replaceHistory([user('late')], { operationId: 'late' }),
+  'replace the end': () =>
+    slow().applyHistoryTransaction({
+      operationId: 'late',
+      transaction: { type: 'replace_suffix', expectedSuffix: [user('op2')], replacement: [user('late')] },
+    }),
+  'import in place': () => slowStore().import('s', exported(), { ifExists: 'replace' }),
+  'import behind': () => slowStore().import('s', exported(), { ifExists: 'append' }),
+  pop: () => slow().popItem(),
+};
+
+async function* exported(): AsyncGenerator<string> {
+  const store = new MongoDBSessionStore({ client, database: `${database}f` });
+  await store.session('from').addItems([user('late')]);
+  yield* store.export('from');
+  await client.db(`${database}f`).dropDatabase();
+}
+
+describe('takes nothing of the next session of the same id', () => {
+  it.each([
+    // Its emptying, what it reads of batches, their deletion, that of its document.
+    ['delete', 'update sessions'],
+    ['delete', 'find messages'],
+    ['delete', 'find sessions _cleared'],
+    ['delete', 'delete messages'],
+    ['delete', 'delete sessions'],
+    ['prune', 'update sessions'],
+    ['prune', 'find messages'],
+    ['prune', 'find sessions _cleared'],
+    ['prune', 'delete messages'],
+    ['prune', 'delete sessions'],
+    ['clear', 'find messages'],
+    ['clear', 'find sessions _cleared'],
+    ['clear', 'delete messages'],
+    // Its publication, and the old batches that go, or are put aside; those that came late.
+    ['replace', 'update sessions'],
+    ['replace', 'delete messages'],
+    ['replace', 'update messages'],
+    ['replace the end', 'delete messages'],
+    ['replace the end', 'update messages message_data'],
+    ['import in place', 'delete messages !$lt'],
+    ['import in place', 'update messages message_data'],
+    ['import behind', 'delete messages !$lt'],
+    ['import behind', 'update messages message_data'],
+  ])('%s, standing still before: %s [SESS-246, 247, 374]', async (name, command) => {
+    await begin();
+    await meanwhile(command, calls[name]!);
+    await expect(checkWhole()).resolves.toBeUndefined();
+  });
+
+  it('what looks for batches that came late, after a replacement [SESS-247]', async () => {
+    await begin();
+    let looks = 0;
+    // The first look is for what is replaced.
+    await meanwhile('find messages', calls['replace']!, replaceLife, () => ++looks === 2);
+    await expect(checkWhole()).resolves.toBeUndefined();
+  });
+
+  it('a mark of a clear that goes with a prune [SESS-246, 374]', async () => {
+    for (const command of ['find messages', 'find sessions _cleared', 'delete messages', 'delete sessions']) {
+      await begin();
+      await other().clearSession();
+      // As a clear leaves it that was cut off.
+      const message_data = ['{}'];
+      await documents.messages.insertOne({ session_id: 's', seq: 0, generation: 0, message_data } as never);
+      await documents.sessions.updateOne({}, { $set: { updated_at: new Date(0) } });
+      await meanwhile(command, calls['prune']!);
+      await expect(checkWhole()).resolves.toBeUndefined();
+      await new MongoDBSessionStore({ client, database }).delete('s');
+    }
+  });
+
+  it.each(['delete messages', 'update messages', 'find messages'])(
+    'a pop that empties a batch, standing still before: %s [SESS-245]',
+    async (command) => {
+      await begin();
+      await other().popItem();
+      await other().addItems([user('plain')]);
+      if (command !== 'delete messages') await other().popItem();
+      await meanwhile(command, calls['pop']!);
+      await expect(checkWhole()).resolves.toBeUndefined();
+    },
+  );
+
+  it('a rejected append by version that takes its batch away, while its operation is made there [SESS-037]', async () => {
+    await begin();
+    const { version } = await other().readHistory();
+    // Reserved by somebody who inserts later.
+    await documents.sessions.updateOne({}, { $inc: { _seq: 1 } });
+    const rejected = await meanwhile(
+      'delete messages',
+      () =>
+        meanwhile(
+          'insert messages',
+          () => slow().appendIfVersion(version, [user('again')], { operationId: 'again' }),
+          async () => {
+            const message_data = ['{}'];
+            await documents.messages.insertOne({ session_id: 's', seq: 4, generation: 0, message_data } as never);
+          },
+        ),
+      async () => {
+        await replaceLife();
+        await append(other(), 'again');
+      },
+    );
+    expect(rejected).toMatchObject({ code: 'session_version_conflict' });
+    await checkWhole(['again']);
+  });
+
+  it('what prolongs the life of batches [SESS-253]', async () => {
+    for (const command of ['find messages', 'find sessions _cleared', 'update messages', 'update sessions']) {
+      await begin();
+      await meanwhile(command, () => slow(TTL).addItems([user('late')]));
+      const found = await documents.messages.find({ expires_at: { $exists: true } }).toArray();
+      expect(found.flatMap(({ message_data }) => message_data)).toEqual(['{"role":"user","content":"late"}']);
+      expect(await documents.sessions.countDocuments({ _kept_until: { $exists: true } })).toBe(0);
+      await new MongoDBSessionStore({ client, database }).delete('s');
+      await documents.messages.deleteMany({});
+    }
+  });
+});
