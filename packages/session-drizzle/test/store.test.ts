@@ -165,6 +165,35 @@ describe.each<DriverName>(['node-postgres', 'postgres.js', 'mysql2', 'better-sql
     }
   });
 
+  it('pages by times as exact as they are stored: sessions of one millisecond come once each [SESS-371, 372]', async () => {
+    await empty();
+    const store = new DrizzleSessionStore({ db: opened.db });
+    const ids = ['a', 'b', 'c', 'd', 'e'];
+    for (const [index, id] of ids.entries()) {
+      await store.session(id).addItems([user(id)]);
+      const [created, updated] = [index, ids.length - index].map((micros) => `2026-01-02 03:04:05.00010${micros}`);
+      await execute(
+        opened,
+        opened.dialect === 'pg'
+          ? sql`update agent_sessions set created_at = cast(${created} as timestamp), updated_at = cast(${updated} as timestamp) where session_id = ${id}`
+          : sql`update agent_sessions set created_at = ${created}, updated_at = ${updated} where session_id = ${id}`,
+      );
+    }
+    for (const [order, expected] of [
+      ['created', ids.toReversed()],
+      ['updated', ids],
+    ] as const) {
+      const listed: string[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await store.list({ order, limit: 1, ...(cursor !== undefined && { cursor }) });
+        listed.push(...page.sessions.map(({ sessionId }) => sessionId));
+        cursor = page.cursor;
+      } while (cursor !== undefined && listed.length < 10);
+      expect(listed, order).toEqual(expected);
+    }
+  });
+
   it('lists without a look at the items: none of them can be read here [SESS-372]', async () => {
     await empty();
     const store = new DrizzleSessionStore({ db: opened.db });

@@ -481,7 +481,7 @@ describe('OpenAICompactionSession', () => {
     expect(fake.requests).toHaveLength(0);
   });
 
-  it('goes on remembering a response that it put off where what the service gave is discarded [SESS-326]', async () => {
+  it('goes on remembering a response that it put off where what the service gave is discarded [SESS-326, SESS#97]', async () => {
     const { session, compacting, gives } = await wrapped(new MemorySession(), { mode: 'input' });
     await session.addItems(talk(10));
     await compacting.deferCompaction('resp_1');

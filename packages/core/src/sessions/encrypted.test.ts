@@ -181,6 +181,26 @@ describe('what is stored', () => {
       await inner.replaceHistory([{ ...envelope, payload: broken }]);
       expect(await session.getItems()).toEqual([]);
     }
+    for (const foreign of ['!', ' ', '\n', '+', '/', 'é']) {
+      await inner.replaceHistory([{ ...envelope, payload: payload.slice(0, 40) + foreign + payload.slice(41) }]);
+      expect(await session.getItems(), foreign).toEqual([]);
+      await expect(session.popItem(), foreign).rejects.toMatchObject({ code: 'session_error' });
+    }
+  });
+
+  it('is not read in the other alphabet of base64 [SESS#54, SESS-281]', async () => {
+    const inner = new MemorySession<object>('s');
+    const session = new EncryptedSession<object>(inner, { encryptionKey: KEY });
+    let payload = '';
+    // Random bytes: one of them needs the last letters of the alphabet soon.
+    while (!/[-_]/.test(payload)) {
+      await inner.clearSession();
+      await session.addItems([user('x')]);
+      payload = ((await inner.getItems()) as { payload: string }[])[0]?.payload ?? '';
+    }
+    const [envelope] = await inner.getItems();
+    await inner.replaceHistory([{ ...envelope, payload: payload.replaceAll('-', '+').replaceAll('_', '/') }]);
+    expect(await session.getItems()).toEqual([]);
   });
 });
 
