@@ -4,6 +4,7 @@ import type { Check, SessionOptions } from '@agents/core/session';
 import { MongoClient } from 'mongodb';
 import type { MongoClientOptions } from 'mongodb';
 
+import { watchConnections } from './connect.ts';
 import type { MongoDBConnection, MongoDBSessionOptions } from './options.ts';
 
 /** What the options mean, checked and with defaults. */
@@ -101,7 +102,7 @@ function checkDatabaseName(name: unknown): asserts name is string {
 /** A client that belongs to whoever asks for it. Connects with its first command. @throws the driver's error, or a UserError where that could say credentials */
 export function makeClient(url: string, options: MongoClientOptions, name: string): MongoClient {
   try {
-    return new MongoClient(url, options);
+    return watchConnections(new MongoClient(url, options));
   } catch (error) {
     if (!url.includes('@')) throw error;
     throw new UserError(`The 'url' of ${name} is not a connection string that the driver takes.`);

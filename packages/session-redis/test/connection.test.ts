@@ -259,6 +259,18 @@ it.each([
   expect(child.lines()).toEqual([said]);
 });
 
+it.each(['session', 'store'])(
+  'closes a %s while its server stands still and a read is under way: the process ends [SESS-154, 157]',
+  { timeout: 60_000 },
+  async (what) => {
+    const server = await startServer('redis');
+    const child = startProcess(new URL('processes/close.ts', import.meta.url), server.url, what);
+    expect(await child.ended).toBe(0);
+    expect(child.lines()).toEqual(['SessionError']);
+    await server.stop();
+  },
+);
+
 it('a close that fails leaves the session closed, and can be tried again [H4, SESS-154]', async () => {
   const session = new RedisSession<object>('s', {
     url: redisUrl(),

@@ -1,16 +1,24 @@
-// Closes while its server stands still; nothing may keep it then. Says what became of a read that was under way.
-// close.ts <url> <process id of the server> session|store
+// Closes while its server stands still; says what became of a read that was under way, and that it has closed.
+// close.ts <url> <process id of the server> session|store|idle
+import { setTimeout } from 'node:timers/promises';
+
 import { MongoDBSession, MongoDBSessionStore } from '../../src/index.ts';
 
 const [url = '', server = '', what] = process.argv.slice(2);
-const options = { url, operationTimeoutMs: 500 };
+// For `idle` no connection is left when it is closed: the driver makes one to say good-bye.
+const clientOptions = what === 'idle' ? { maxIdleTimeMS: 1 } : {};
+const options = { url, operationTimeoutMs: 500, clientOptions };
 const owner = what === 'store' ? new MongoDBSessionStore(options) : new MongoDBSession<object>('s', options);
 const session = owner instanceof MongoDBSession ? owner : owner.session('s');
 await session.addItems([{ role: 'user', content: '1' }]);
+await setTimeout(5);
 process.kill(Number(server), 'SIGSTOP');
-const read = session.getItems().then(
-  () => 'read',
-  (error: unknown) => (error as Error).name,
-);
+const read =
+  what === 'idle'
+    ? 'no read'
+    : session.getItems().then(
+        () => 'read',
+        (error: unknown) => (error as Error).name,
+      );
 await owner.close();
 console.log(await read);
