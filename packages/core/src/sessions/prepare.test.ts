@@ -7,6 +7,7 @@ import type { ItemPolicySession, Session, SessionInputCallback, SessionSettings 
 import { MemorySession } from './memory.ts';
 import { prepareInput } from './prepare.ts';
 import type { PrepareArgs } from './prepare.ts';
+import { VersionChain } from './version-chain.ts';
 
 const item = (value: object): AgentInputItem => value as AgentInputItem;
 const user = (content: string) => item({ role: 'user', content });
@@ -98,6 +99,19 @@ describe('the default order', () => {
     expect((await prepare([], { session })).input).toEqual([user('prepared'), user('new')]);
   });
 
+  it('lets it prepare them when members of the SDK and ids of reasoning are out already [SESS-062]', async () => {
+    const seen: AgentInputItem[] = [];
+    const stored = [reasoning('rs_1'), call('c', { _agents_tool_title: 'T', created_by: 'x' }), output('c')];
+    const session: ItemPolicySession = Object.assign(plainSession(stored), {
+      prepareHistoryItemForModelInput(old: AgentInputItem) {
+        seen.push(old);
+        return old;
+      },
+    });
+    await prepare([], { session, reasoningItemIdPolicy: 'omit' });
+    expect(seen).toEqual([{ type: 'reasoning', summary: [] }, call('c'), output('c')]);
+  });
+
   it('refuses items of the other SDK with the way out [SESS#76, SESS-065]', async () => {
     for (const foreign of [
       { type: 'function_call', callId: 'c' },
@@ -127,6 +141,12 @@ describe('the limit', () => {
       expect(input).toEqual([...history.slice(history.length - count), user('new')]);
     },
   );
+
+  it('holds where other writers are looked for, too [SESS-061, SESS-361]', async () => {
+    const session = new MemorySession(undefined, { items: history });
+    const chain = new VersionChain(session, context);
+    expect((await prepare([], { session, chain, settings: { limit: 1 } })).input).toEqual([user('3'), user('new')]);
+  });
 
   it('leaves the end of the history known as far as it was read', async () => {
     const tailOf = async (old: readonly AgentInputItem[], limit: number | null) =>
@@ -300,15 +320,27 @@ describe('the callback', () => {
     expect(newItems[0]).not.toBe(list[0]);
   });
 
+  it('gets the history as the model would: without members of the SDK, and ids of reasoning under the policy [SESS-062, 066]', async () => {
+    const session = plainSession([reasoning('rs_1'), call('c', { created_by: 'x' }), output('c')]);
+    const seen: AgentInputItem[] = [];
+    const callback: SessionInputCallback = (old, items) => {
+      seen.push(...old);
+      return [...old, ...items];
+    };
+    const { input } = await prepare([], { session, callback, reasoningItemIdPolicy: 'omit' });
+    expect(seen).toEqual([{ type: 'reasoning', summary: [] }, call('c'), output('c')]);
+    expect(input).toEqual([...seen, user('new')]);
+  });
+
   it('gets copies down to the last member: what the session gave stays as it is [SESS-066, 069]', async () => {
-    const stored = [answer('2')];
+    const stored = [item({ ...answer('2'), phase: null })];
     const callback: SessionInputCallback = (old, items) => {
       Object.assign((old[0] as { content: { text: string }[] }).content[0]!, { text: 'changed' });
       return [...old, ...items];
     };
     const { input } = await prepare([], { session: plainSession(stored), callback });
-    expect(input[0]).toMatchObject({ content: [{ text: 'changed' }] });
-    expect(stored).toEqual([answer('2')]);
+    expect(input[0]).toMatchObject({ phase: null, content: [{ text: 'changed' }] });
+    expect(stored).toEqual([{ ...answer('2'), phase: null }]);
   });
 
   it('that drops the new items stores nothing [SESS#21, SESS-068]', async () => {
@@ -321,6 +353,13 @@ describe('the callback', () => {
     expect(await stored((old, items) => structuredClone([...old, ...items]))).toEqual([user('new')]);
     // Equal to history, and still new: the history is used up by its own copy.
     expect(await stored((old, items) => structuredClone([...old, ...items]), '1')).toEqual([user('1')]);
+  });
+
+  it('that rebuilds history without what only its store knows stores none of it [SESS-067]', async () => {
+    const withoutId = ({ id: _, ...rest }: { id?: unknown }) => item(rest);
+    const session = Object.assign(plainSession([answer('2')]), { normalizeForComparison: withoutId });
+    const callback: SessionInputCallback = (old, items) => [...old.map(withoutId), ...items];
+    expect((await prepare([], { session, callback })).newItems).toEqual([user('new')]);
   });
 
   it('tells items apart by identity before content [SESS-067, IL-043]', async () => {
