@@ -378,6 +378,31 @@ describe('an append that fails', () => {
     }
   });
 
+  it('is repeated after 50, 200 and 800 ms, each a fifth shorter or longer [SESS-102]', async () => {
+    for (const random of [0, 0.5, 1]) {
+      vi.useFakeTimers();
+      vi.spyOn(Math, 'random').mockReturnValue(random);
+      try {
+        const memory = new MemorySession('m');
+        const waits: number[] = [];
+        let last = Date.now();
+        vi.spyOn(memory, 'applyHistoryTransaction').mockImplementation(() => {
+          waits.push(Date.now() - last);
+          last = Date.now();
+          return Promise.reject(new SessionOutcomeUnknownError('lost', { operation: 'append' }));
+        });
+        const { writer } = writerOf(memory, record(inTurn()), empty());
+        const failed = expect(writer.writeTurn([message('a')], meta)).rejects.toThrow('lost');
+        await vi.runAllTimersAsync();
+        await failed;
+        expect(waits).toEqual([0, 50, 200, 800].map((wait) => Math.round(wait * (0.8 + 0.4 * random))));
+      } finally {
+        vi.restoreAllMocks();
+        vi.useRealTimers();
+      }
+    }
+  });
+
   it('is not repeated on a session without operations [SESS-102]', async () => {
     const { session } = plain();
     session.addItems.mockRejectedValue(new SessionOutcomeUnknownError('lost', { operation: 'append' }));

@@ -85,7 +85,8 @@ describe('the default order', () => {
       type: 'reasoning',
       summary: [],
     });
-    expect((await prepare(history)).input[0]).toEqual(reasoning('rs_1'));
+    for (const kept of [{}, { reasoningItemIdPolicy: 'preserve' as const }])
+      expect((await prepare(history, kept)).input[0]).toEqual(reasoning('rs_1'));
     const keeping = Object.assign(plainSession(history), { preserveReasoningItemIds: true });
     expect((await prepare([], { session: keeping, reasoningItemIdPolicy: 'omit' })).input[0]).toEqual(
       reasoning('rs_1'),
@@ -121,6 +122,8 @@ describe('the default order', () => {
         code: 'session_foreign_items',
         message: expect.stringContaining('convertJsSdkItems()'),
       });
+      const policied = Object.assign(plainSession([item(foreign)]), { preserveReasoningItemIds: true });
+      await expect(prepare([], { session: policied })).rejects.toMatchObject({ code: 'session_foreign_items' });
     }
   });
 });
@@ -157,6 +160,10 @@ describe('the limit', () => {
     expect((await tailOf(history, 0)).known).toBe(false);
     expect((await tailOf([], null)).known).toBe(true);
     expect((await tailOf([], 5)).known).toBe(true);
+    // As it is stored, not as the model sees it.
+    expect((await prepare([reasoning('rs_1')], { reasoningItemIdPolicy: 'omit' })).tail.last(1)).toEqual([
+      reasoning('rs_1'),
+    ]);
   });
 
   it('is a whole number, and settings have no other members [SESS-004, 005]', async () => {
@@ -353,6 +360,7 @@ describe('the callback', () => {
     expect(await stored((old, items) => structuredClone([...old, ...items]))).toEqual([user('new')]);
     // Equal to history, and still new: the history is used up by its own copy.
     expect(await stored((old, items) => structuredClone([...old, ...items]), '1')).toEqual([user('1')]);
+    expect(await stored((old) => structuredClone([...old]), '1')).toEqual([]);
   });
 
   it('that rebuilds history without what only its store knows stores none of it [SESS-067]', async () => {
@@ -365,6 +373,8 @@ describe('the callback', () => {
   it('tells items apart by identity before content [SESS-067, IL-043]', async () => {
     expect(await stored((old, items) => [...old, ...old, ...items], '1')).toEqual([user('1')]);
     expect(await stored((old, items) => [...items, ...old], '1')).toEqual([user('1')]);
+    // A new item that is put into the history stays new.
+    expect(await stored((old, items) => (old.push(...items), old))).toEqual([user('new')]);
     // Moved into the new list it is still history; taken twice, the second time as well.
     expect(
       await stored((old, items) => {
