@@ -226,10 +226,10 @@ export class OpenAICompactionSession implements CompactionAwareSession {
   }
 
   /** Remembers the response if it is time to compact, which the next turn then does. */
-  async deferCompaction(responseId: string, options: { store?: boolean } = {}): Promise<void> {
+  async deferCompaction(responseId: string, options: { store?: boolean } = {}, ctx?: RunContext): Promise<void> {
     checkOptions(options, { store: kinds.boolean }, 'deferCompaction()');
     this.#remember(responseId, options.store);
-    if (this.#deferred === undefined && (await this.#isTime(responseId, undefined))) this.#deferred = responseId;
+    if (this.#deferred === undefined && (await this.#isTime(responseId, ctx))) this.#deferred = responseId;
   }
 
   // ---- the two ways to compact

@@ -72,7 +72,7 @@ export class CompactionHook {
     if (responseId === null) return false;
     const store = given === null ? {} : { store: given };
     if (hasLocalToolOutputs) {
-      await session.deferCompaction?.(responseId, store);
+      await session.deferCompaction?.(responseId, store, context);
       return false;
     }
     const force = session.deferredResponseId === undefined ? {} : { force: true };

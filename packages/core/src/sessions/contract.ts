@@ -101,7 +101,7 @@ export interface HidingSession {
 export interface CompactionAwareSession<T extends object = AgentInputItem> extends Session<T> {
   runCompaction(options?: CompactionOptions, ctx?: RunContext): Promise<{ usage?: Usage } | undefined>;
   /** Called instead while tool outputs of the turn are not yet answered; the next call has `force`. */
-  deferCompaction?(responseId: string, options?: { store?: boolean }): Promise<void>;
+  deferCompaction?(responseId: string, options?: { store?: boolean }, ctx?: RunContext): Promise<void>;
   readonly deferredResponseId?: string | undefined;
   /** @internal Counts changes that were made through this object, its own compactions left out. */
   readonly [compactionGeneration]?: number;
