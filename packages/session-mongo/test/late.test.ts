@@ -3,7 +3,7 @@ import { MongoClient } from 'mongodb';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { MongoDBSession, MongoDBSessionStore } from '../src/index.ts';
-import { commandOn, freshName, mongoUrl, raw } from './mongo.ts';
+import { commandOn, freshName, hooked, mongoUrl, raw } from './mongo.ts';
 import type { Raw } from './mongo.ts';
 
 /*
@@ -228,6 +228,30 @@ describe('takes nothing of the next session of the same id', () => {
     );
     expect(rejected).toMatchObject({ code: 'session_version_conflict' });
     await checkWhole(['again']);
+  });
+
+  it('nor of an import that made way for what came meanwhile: a clear [SESS-246, 376]', async () => {
+    await begin();
+    let reached = (): void => undefined;
+    let go = (): void => undefined;
+    const isStaged = new Promise<void>((resolve) => (reached = resolve));
+    const held = new Promise<void>((resolve) => (go = resolve));
+    const waiting = hooked(client, async (command, collection) => {
+      if (command !== 'updateMany' || collection !== 'agent_messages') return;
+      reached();
+      await held;
+    });
+    const importing = new MongoDBSessionStore({ client: waiting, database }).import('s', exported(), {
+      ifExists: 'append',
+    });
+    await isStaged;
+    // Until what is staged is behind the generation that counts.
+    for (let time = 0; time < 4; time++) await other().replaceHistory([user(String(time))]);
+    await meanwhile('delete messages', calls['clear']!, async () => {
+      go();
+      await importing;
+    });
+    expect(texts(await other().getItems())).toEqual(['late']);
   });
 
   it('what prolongs the life of batches [SESS-253]', async () => {
