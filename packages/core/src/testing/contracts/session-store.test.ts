@@ -77,6 +77,19 @@ const faults: Record<string, new () => MemoryStore> = {
       return { ...rest, sessions: sessions.filter(({ updatedAt }) => !updatedAfter || updatedAt! > updatedAfter) };
     }
   },
+  'counts metadata as use': class extends MemoryStore {
+    override setMetadata(id: string, patch: Readonly<Record<string, unknown>>) {
+      super.setMetadata(id, patch);
+      this.history(id).updatedAt = Date.now();
+    }
+  },
+  'lists what was imported as if it were old': class extends MemoryStore {
+    override list(page: SessionPage): SessionPageResult {
+      const found = super.list(page);
+      const isCopy = (sessionId: string) => /-(fork|import)$/.test(sessionId);
+      return { ...found, sessions: found.sessions.toSorted((a, b) => +isCopy(a.sessionId) - +isCopy(b.sessionId)) };
+    }
+  },
   'gives larger pages than it is asked for': class extends MemoryStore {
     override list(page: SessionPage): SessionPageResult {
       return super.list({ ...page, limit: page.limit + 1 });
@@ -91,6 +104,8 @@ const detecting: Readonly<Record<string, string>> = {
   'counts reads as use': 'P9',
   'remembers operations of sessions that it deleted': 'P8',
   'leaves out sessions of the very time that it is asked for': 'L11',
+  'counts metadata as use': 'M6',
+  'lists what was imported as if it were old': 'N10',
   'gives larger pages than it is asked for': 'L1',
 };
 

@@ -1,5 +1,5 @@
 import { check, refuses, rejection, same } from '../case.ts';
-import { answer, call, output, turns, user } from './scene.ts';
+import { all, answer, call, DAY, idsOf, output, turns, user } from './scene.ts';
 import type { StoreCase } from './scene.ts';
 
 export const copies: readonly StoreCase[] = [
@@ -150,6 +150,28 @@ export const copies: readonly StoreCase[] = [
       await store.session(`${scene.id}-late`).addItems([...program, shell, user('2'), late, end]);
       const cut = await store.fork(`${scene.id}-late`, `${scene.id}-cut`, { untilTurn: 2 });
       same(await cut.getItems(), [user('1')], 'items before a turn that an answer came behind');
+    },
+  },
+  {
+    id: 'N10',
+    title: 'a fork and an import are as new as they are, whatever the age of their source',
+    async body(scene) {
+      const store = await scene.filled(turns(1));
+      await scene.age(scene.id, 2 * DAY);
+      const [fork, copy] = [`${scene.id}-fork`, `${scene.id}-import`];
+      await store.fork(scene.id, fork);
+      await scene.age(fork, DAY);
+      await store.import(copy, store.export(scene.id));
+      if (scene.fixture.ordered !== false)
+        same(idsOf(await all(store)), [copy, fork, scene.id], 'ids by the last update');
+      for (const [id, days] of [
+        [fork, 1],
+        [copy, 0],
+      ] as const) {
+        const { createdAt, updatedAt } = (await store.get(id)) ?? {};
+        for (const time of [createdAt, updatedAt])
+          check(time !== undefined && Math.abs(Date.now() - days * DAY - time.getTime()) < DAY / 2, `times of ${id}`);
+      }
     },
   },
 ];

@@ -1,5 +1,5 @@
 import { check, same } from '../case.ts';
-import { turns, user } from './scene.ts';
+import { all, DAY, idsOf, turns, user } from './scene.ts';
 import type { StoreCase } from './scene.ts';
 
 export const metadata: readonly StoreCase[] = [
@@ -81,6 +81,25 @@ export const metadata: readonly StoreCase[] = [
       same([found['a.b'], found['$set'], found['']], [1, 2, 3], 'members');
       check(Object.hasOwn(found, '__proto__'), 'an own member __proto__');
       check(({} as { polluted?: unknown }).polluted === undefined, 'Object.prototype to be untouched');
+    },
+  },
+  {
+    id: 'M6',
+    title: 'metadata is no use of a session, and one that it makes has its times',
+    async body(scene) {
+      const store = await scene.filled(turns(1));
+      await scene.age(scene.id, DAY);
+      const before = await store.get(scene.id);
+      await store.session(`${scene.id}-newer`).addItems([user('x')]);
+      await store.setMetadata(scene.id, { tag: 1 });
+      const after = await store.get(scene.id);
+      same([after?.createdAt, after?.updatedAt], [before?.createdAt, before?.updatedAt], 'times');
+      if (scene.fixture.ordered !== false)
+        same(idsOf(await all(store)), [`${scene.id}-newer`, scene.id], 'ids by the last update');
+      await store.setMetadata(`${scene.id}-made`, { tag: 1 });
+      const { createdAt, updatedAt } = (await store.get(`${scene.id}-made`)) ?? {};
+      for (const [name, time] of Object.entries({ createdAt, updatedAt }))
+        check(time !== undefined && Math.abs(Date.now() - time.getTime()) < DAY / 2, `${name} of now`);
     },
   },
 ];
