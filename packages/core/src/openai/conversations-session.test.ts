@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Agent, getRunErrorState, RunState, UserError } from '../index.ts';
 import type { AgentInputItem } from '../index.ts';
 import { SessionError, SessionItemError, SessionOutcomeUnknownError } from '../session.ts';
@@ -26,7 +26,11 @@ async function opened(conversationId?: string, settings?: { limit?: number | nul
 }
 const itemsOf = ({ body }: RecordedRequest) => (body as { items: Record<string, unknown>[] }).items;
 
-afterEach(resetDefaults);
+afterEach(() => {
+  resetDefaults();
+  vi.restoreAllMocks();
+  vi.unstubAllEnvs();
+});
 
 describe('OpenAIConversationsSession', () => {
   it('makes its conversation when it is first needed, once for callers at the same time, and anew after a failure [SESS-301, SESS#58]', async () => {
@@ -44,11 +48,20 @@ describe('OpenAIConversationsSession', () => {
     expect(await session.getItems()).toMatchObject([{ content: [{ text: 'a' }] }, { content: [{ text: 'b' }] }]);
   });
 
-  it('has the default client where it was given none [SESS-301]', async () => {
-    const { client, sent } = await opened();
-    setOpenAIDefaults({ client });
+  it('has the client that it was given, else the default one, else one for the default key [SESS-301]', async () => {
+    const { session, sent } = await opened();
+    const other = await opened();
+    setOpenAIDefaults({ client: other.client });
+    await session.getSessionId();
+    expect([sent('POST').length, other.sent('POST').length]).toEqual([1, 0]);
     await new OpenAIConversationsSession().getSessionId();
-    expect(sent('POST')).toHaveLength(1);
+    expect(other.sent('POST')).toHaveLength(1);
+    setOpenAIDefaults({ client: null, apiKey: 'default key' });
+    const fetched = vi.spyOn(globalThis, 'fetch').mockRejectedValue(new Error('no network'));
+    vi.stubEnv('OPENAI_API_KEY', 'key of the environment');
+    await expect(new OpenAIConversationsSession().getSessionId()).rejects.toThrow();
+    const [, init] = fetched.mock.calls[0] ?? [];
+    expect(new Headers(init?.headers).get('authorization')).toBe('Bearer default key');
   });
 
   it('reads all by ascending pages, a number by descending ones that are no larger than it, in order [SESS-302]', async () => {
@@ -88,7 +101,7 @@ describe('OpenAIConversationsSession', () => {
     fake.inject({ kind: 'status', status: 503, on: { method: 'POST', path: /items/u, nth: 2 } });
     const error = await session.addItems(outputs(45)).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(SessionOutcomeUnknownError);
-    expect(error).toMatchObject({ operation: 'append', cause: { status: 503 } });
+    expect(error).toMatchObject({ sessionId: session.sessionId, operation: 'append', cause: { status: 503 } });
     expect(await session.getItems()).toHaveLength(20);
   });
 
@@ -128,10 +141,21 @@ describe('OpenAIConversationsSession', () => {
     expect(await goesOn(outputs(45))).toBe(false);
     await breakOff(2);
     expect(await goesOn(outputs(44))).toBe(false);
+    expect(await goesOn(outputs(46))).toBe(false);
     await client.conversations.items.create(id, { items: [{ type: 'message', role: 'user', content: 'meanwhile' }] });
     expect(await goesOn(outputs(45))).toBe(false);
     expect(await session.getItems()).toHaveLength(21);
     await session.popItem();
+    // What breaks off again is gone on with from there, refused or not: its beginning is stored.
+    for (const [kind, count] of [
+      ['status', 20],
+      ['refuse', 40],
+    ] as const) {
+      const on = { method: 'POST', path: /items/u, nth: count / 20 };
+      fake.inject(kind === 'status' ? { kind, status: 503, on } : { kind, on });
+      await expect(goesOn(outputs(45))).rejects.toBeInstanceOf(SessionOutcomeUnknownError);
+      expect(await session.getItems()).toHaveLength(count);
+    }
     expect(await goesOn(outputs(45))).toBe(true);
     expect(await session.getItems()).toMatchObject(outputs(45));
     expect(await goesOn(outputs(45))).toBe(false);
@@ -217,8 +241,19 @@ describe('OpenAIConversationsSession', () => {
     const { fake, session } = await opened('conv_1');
     const circle: Record<string, unknown> = { type: 'message' };
     circle['self'] = circle;
-    await expect(session.addItems([user('a'), item(circle)])).rejects.toBeInstanceOf(SessionItemError);
+    // Also in what is not sent.
+    for (const bad of [circle, { ...user('a'), provider_data: circle }])
+      await expect(session.addItems([user('a'), item(bad)])).rejects.toBeInstanceOf(SessionItemError);
     expect(fake.requests).toHaveLength(0);
+  });
+
+  it('stores items as they were when it was called [SESS-008]', async () => {
+    const { session } = await opened();
+    const given = { type: 'message', role: 'user', content: 'before' };
+    const adding = session.addItems([item(given)]);
+    given.content = 'after';
+    await adding;
+    expect(await session.getItems()).toMatchObject([{ content: [{ text: 'before' }] }]);
   });
 
   it('gives assistant messages to the model without the id of the service, keeps ids of reasoning, compares without ids [SESS-305, 306]', async () => {
@@ -248,6 +283,10 @@ describe('OpenAIConversationsSession', () => {
     expect(session.normalizeForComparison(item({ ...user('hi'), id: 'msg_2', status: 'completed' }))).toEqual(
       session.normalizeForComparison(item({ role: 'user', content: 'hi' })),
     );
+    const forms = ['user', 'assistant', 'system'].flatMap((role) =>
+      ['hi', 'ho'].map((content) => JSON.stringify(session.normalizeForComparison(item({ role, content })))),
+    );
+    expect(new Set(forms).size).toBe(6);
   });
 
   it('pops the newest item by its id; clears by deleting, keeps the id where that fails, and goes on in another conversation [SESS-307]', async () => {
@@ -277,15 +316,22 @@ describe('OpenAIConversationsSession', () => {
 
   it('deletes nothing where the newest item has no id [SESS-307]', async () => {
     const { fake, session, sent } = await opened('conv_1');
-    const page = { object: 'list', data: [{ type: 'message' }], first_id: null, last_id: null, has_more: false };
-    fake.inject({ kind: 'status', status: 200, body: page, on: { method: 'GET' } });
-    await expect(session.popItem()).rejects.toBeInstanceOf(SessionError);
+    for (const id of [{}, { id: '' }]) {
+      const data = [{ type: 'message', ...id }];
+      const page = { object: 'list', data, first_id: null, last_id: null, has_more: false };
+      fake.inject({ kind: 'status', status: 200, body: page, on: { method: 'GET' } });
+      const error = await session.popItem().catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(SessionError);
+      expect(error).toMatchObject({ sessionId: 'conv_1' });
+    }
     expect(sent('DELETE')).toHaveLength(0);
   });
 
   it('refuses ids and options that are none [SESS-137]', () => {
     expect(() => new OpenAIConversationsSession(' ')).toThrow(UserError);
     expect(() => new OpenAIConversationsSession(undefined, { limit: 3 } as never)).toThrow(/Unknown option 'limit'/u);
+    const sessionSettings = { limits: 3 } as never;
+    expect(() => new OpenAIConversationsSession(undefined, { sessionSettings })).toThrow(/'sessionSettings'/u);
   });
 });
 
