@@ -93,8 +93,8 @@ describe('OpenAICompactionSession', () => {
     expect(asked()).toHaveLength(1);
     setOpenAIDefaults({ client: null, apiKey: 'default key' });
     vi.stubEnv('OPENAI_API_KEY', 'key of the environment');
-    const fetched = vi.spyOn(globalThis, 'fetch').mockRejectedValue(new Error('no network'));
-    await expect(new OpenAICompactionSession(full()).runCompaction()).rejects.toThrow();
+    const fetched = vi.spyOn(globalThis, 'fetch').mockResolvedValue(new Response('{}', { status: 401 }));
+    await expect(new OpenAICompactionSession(full()).runCompaction()).rejects.toMatchObject({ status: 401 });
     const [, init] = fetched.mock.calls[0] ?? [];
     expect(new Headers(init?.headers).get('authorization')).toBe('Bearer default key');
   });

@@ -57,9 +57,9 @@ describe('OpenAIConversationsSession', () => {
     await new OpenAIConversationsSession().getSessionId();
     expect(other.sent('POST')).toHaveLength(1);
     setOpenAIDefaults({ client: null, apiKey: 'default key' });
-    const fetched = vi.spyOn(globalThis, 'fetch').mockRejectedValue(new Error('no network'));
+    const fetched = vi.spyOn(globalThis, 'fetch').mockResolvedValue(new Response('{}', { status: 401 }));
     vi.stubEnv('OPENAI_API_KEY', 'key of the environment');
-    await expect(new OpenAIConversationsSession().getSessionId()).rejects.toThrow();
+    await expect(new OpenAIConversationsSession().getSessionId()).rejects.toMatchObject({ status: 401 });
     const [, init] = fetched.mock.calls[0] ?? [];
     expect(new Headers(init?.headers).get('authorization')).toBe('Bearer default key');
   });
