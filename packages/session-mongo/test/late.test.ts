@@ -230,6 +230,17 @@ describe('takes nothing of the next session of the same id', () => {
     await checkWhole(['again']);
   });
 
+  it.each(['clear', 'delete', 'prune'])(
+    'nor what is appended to the same one, before a %s reads what goes [SESS-246, 374]',
+    async (name) => {
+      await begin();
+      await meanwhile('find messages', calls[name]!, async () => {
+        await other().addItems([user('new')]);
+      });
+      expect(texts(await other().getItems())).toEqual(['new']);
+    },
+  );
+
   it('nor of an import that made way for what came meanwhile: a clear [SESS-246, 376]', async () => {
     await begin();
     let reached = (): void => undefined;
