@@ -127,7 +127,7 @@ describe('a session that is made again after a clear', () => {
     expect((await living.get('s'))!.expiresAt!.getTime()).toBeGreaterThan(Date.now() + 600_000);
   });
 
-  it('by an import of no items is there; where it was not cleared, such an import changes nothing [SESS-037, 376]', async () => {
+  it('by an import of no items is there; where it was not cleared, such an import changes nothing [SESS-037, 246, 376]', async () => {
     await append('1');
     const { version } = await session().readHistory();
     expect(await store.import('s', nothing(), { ifExists: 'append' })).toBe(0);

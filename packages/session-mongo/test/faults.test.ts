@@ -170,7 +170,7 @@ describe('a session of its own client', () => {
 });
 
 describe('errors of the driver', () => {
-  it('of a server that is not there say so, are no unknown outcome, and are over when it comes [SESS-151]', async () => {
+  it('of a server that is not there say so, are no unknown outcome, and are over when it comes [SESS-151, 250]', async () => {
     const port = await freePort();
     const options = { url: `mongodb://127.0.0.1:${port}`, clientOptions: { serverSelectionTimeoutMS: 100 } };
     await using session = new MongoDBSession<object>('s', options);

@@ -212,6 +212,26 @@ describe('an append', () => {
     }
   });
 
+  it('by version, of an operation, that a replacement took along was made, before it: repeated it is that one [SESS-034, 241]', async () => {
+    await other().addItems(users(1));
+    const { version } = await other().readHistory();
+    let isInserted = false;
+    let replaced: Promise<unknown> | undefined;
+    const session = new MongoDBSession<object>('s', {
+      client: hooked(client, async (name, on) => {
+        if (on !== 'agent_messages') return;
+        if (name === 'insertOne') isInserted = true;
+        // The look at what stands before the batch.
+        else if (isInserted && name === 'findOne') await (replaced ??= other().replaceHistory(users(1, 9)));
+      }),
+      database,
+    });
+    const append = () => session.appendIfVersion(version, users(1, 2), { operationId: 'op' });
+    const made = await append();
+    expect(await append()).toBe(made);
+    expect(await contents(other())).toEqual(['9']);
+  });
+
   it.each([
     ['was put behind it is lost', undefined, 'session_version_conflict'],
     ['nobody knows of has an unknown outcome', 'bulkWrite', 'session_outcome_unknown'],

@@ -3,8 +3,8 @@ import { inspect } from 'node:util';
 import { MemorySessionStore } from '@agents/core/session';
 import { sessionStoreContract } from '@agents/core/testing';
 import type { SessionStoreFixture } from '@agents/core/testing';
-import { MongoClient, MongoNetworkError } from 'mongodb';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Collection, MongoClient, MongoNetworkError } from 'mongodb';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { MongoDBSession, MongoDBSessionStore } from '../src/index.ts';
 import { doublesIn, freshName, hooked, mongoUrl, raw } from './mongo.ts';
@@ -317,6 +317,35 @@ it('an export of a history that was cleared meanwhile ends in an error, and not 
   };
   await expect(whole()).rejects.toMatchObject({ code: 'session_version_conflict' });
   expect(lines.length).toBeLessThan(602);
+  await client.db(database).dropDatabase();
+});
+
+it('an export of a history that was replaced before its first part was read ends in an error [SESS-376]', async () => {
+  const database = freshName();
+  await using store = new MongoDBSessionStore({ client, database });
+  const session = store.session('s');
+  await session.addItems([user('1')]);
+  const find = Collection.prototype.find;
+  let replaced = false;
+  vi.spyOn(Collection.prototype, 'find').mockImplementation(function (this: Collection, filter, options) {
+    const cursor = find.call(this, filter, options);
+    // Its parts are read by ascending numbers, all else by descending ones.
+    if (replaced || (options?.sort as { seq?: number } | undefined)?.seq !== 1) return cursor as never;
+    replaced = true;
+    const late = async function* (): AsyncGenerator<unknown> {
+      await session.replaceHistory([user('2')]);
+      yield* cursor;
+    };
+    return late() as never;
+  });
+  onTestFinished(() => void vi.restoreAllMocks());
+  const lines: string[] = [];
+  const whole = async (): Promise<void> => {
+    for await (const line of store.export('s')) lines.push(line);
+  };
+  await expect(whole()).rejects.toMatchObject({ code: 'session_version_conflict' });
+  expect(replaced).toBe(true);
+  expect(lines).toEqual([]);
   await client.db(database).dropDatabase();
 });
 
