@@ -183,7 +183,7 @@ export function wrongType(
 }
 
 function versionOfKnown(known: KnownOperation, digest: string | undefined): string {
-  // Without a digest the id is one of ours, which was sent twice.
-  if (digest !== undefined && known.digest !== shortDigest(digest)) throw operationMismatch();
+  // Of ids of ours none was stored either.
+  if (known.digest !== shortDigest(digest)) throw operationMismatch();
   return known.version;
 }

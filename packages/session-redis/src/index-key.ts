@@ -1,6 +1,7 @@
 import { getLogger } from '@agents/core';
 import type { SessionInfo, SessionPage, SessionPageResult } from '@agents/core/session';
 
+import { isAnswer } from './connection.ts';
 import type { Connection } from './connection.ts';
 import { dateOf, infoOf } from './info.ts';
 import { INDEX_ID, keysOf } from './keys.ts';
@@ -163,6 +164,7 @@ function compare(a: string, b: string): number {
 }
 
 /** Of another type than the key of a session: whoever lists the page hears of it. */
-function unknown(): null {
-  return null;
+function unknown(error: unknown): null {
+  if (isAnswer(error)) return null;
+  throw error;
 }

@@ -22,7 +22,7 @@ export async function infoOf(
     number | string,
   ];
   if ((id ?? null) === null && Number(length) === 0) return undefined;
-  const metadata = metadataText(meta ?? null);
+  const metadata = metadataText(meta ?? '');
   const [createdAt, updatedAt] = [dateOf(created), dateOf(updated)];
   return {
     sessionId: keys.sessionId,
@@ -34,9 +34,14 @@ export async function infoOf(
   };
 }
 
-/** The field `_meta`; what is no JSON object is none of ours. */
-export function metadataText(text: string | null): Record<string, unknown> | undefined {
-  if (text === null) return undefined;
+/** The field `_meta`; empty: there is none. */
+export async function metadataOf(client: Redis | Cluster, keys: SessionKeys): Promise<string> {
+  const [text] = answersOf(await client.pipeline().hget(keys.session, '_meta').exec(), keys) as [string | null];
+  return text ?? '';
+}
+
+/** What is no JSON object is none of ours. */
+export function metadataText(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null && !Array.isArray(value)

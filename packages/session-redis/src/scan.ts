@@ -1,3 +1,4 @@
+import { SessionSchemaError } from '@agents/core/session';
 import type { SessionInfo, SessionPage, SessionPageResult } from '@agents/core/session';
 import type { Cluster, Redis } from 'ioredis';
 
@@ -40,7 +41,7 @@ export async function scanPage(
     const infos = await Promise.all(
       now
         .filter((_, at) => indexed?.[at] !== true)
-        .map((id) => infoOf(client, keysOf(id, config.keys), withCount).catch(() => undefined)),
+        .map((id) => infoOf(client, keysOf(id, config.keys), withCount).catch(notOurs)),
     );
     const sessions = infos.filter((info): info is SessionInfo => info !== undefined);
     const rest = ids.slice(limit);
@@ -69,6 +70,11 @@ function pattern({ clientPrefix, prefix, ...naming }: KeyNaming, idPrefix: strin
 
 function escapePattern(text: string): string {
   return text.replaceAll(/[*?[\]\\]/g, String.raw`\$&`);
+}
+
+/** A key beside it is of another type than the key of a session. @throws any other error: what is left out has to be none */
+function notOurs(error: unknown): undefined {
+  if (!(error instanceof SessionSchemaError)) throw error;
 }
 
 /** `undefined`: the key belongs to something else. */

@@ -14,7 +14,7 @@ import { AnswerLost, connect, shared } from './connection.ts';
 import type { Connection } from './connection.ts';
 import { RedisHistory, wrongType } from './history.ts';
 import { StoreIndex } from './index-key.ts';
-import { infoOf, metadataText } from './info.ts';
+import { infoOf, metadataOf, metadataText } from './info.ts';
 import { keysOf } from './keys.ts';
 import { changesBy } from './options.ts';
 import type { Config } from './options.ts';
@@ -95,12 +95,12 @@ export class RedisStore implements SessionStoreBackend<RedisSession> {
     const { scripting, ttlMs } = this.#config;
     const changes = changesBy(scripting);
     for (;;) {
-      const before = await this.#connection.use((client) => client.hget(keys.session, '_meta'));
+      const before = await this.#connection.use((client) => metadataOf(client, keys));
       const after = mergeMetadata(metadataText(before), patch);
       const request = {
         sessionId,
         ttlMs,
-        before: before ?? '',
+        before,
         after: after === undefined ? '' : JSON.stringify(after),
       };
       const outcome = await this.#connection.use((client) => changes.setMetadata(client, keys, request));

@@ -143,7 +143,7 @@ function write(keys: SessionKeys, request: WriteRequest, found: Found, transacti
   if (typeof ttlMs === 'number') {
     const at = Number(found.seconds) * 1000 + Math.floor(Number(found.microseconds) / 1000) + ttlMs;
     for (const key of [keys.session, keys.messages, keys.counter]) transaction.pexpireat(key, at);
-  } else if (found.expiry > 0 && left === 0 && isChange) transaction.pexpire(keys.messages, found.expiry);
+  } else if (found.expiry > 0 && left === 0) transaction.pexpire(keys.messages, found.expiry);
   return { what: 'done', version: after };
 }
 

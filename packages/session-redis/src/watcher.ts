@@ -24,7 +24,6 @@ export class Watcher {
       lazyConnect: true,
       maxRetriesPerRequest: 0,
       retryStrategy: () => null,
-      enableAutoPipelining: false,
       commandTimeout: client.options.commandTimeout ?? TIMEOUT_MS,
     });
     this.#connection.on('error', (error: unknown) => {

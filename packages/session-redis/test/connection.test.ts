@@ -11,7 +11,7 @@ import type { Cut } from '@agents/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { RedisSession } from '../src/index.ts';
+import { RedisSession, RedisSessionStore } from '../src/index.ts';
 import { isWrite } from './contract.ts';
 import { freshPrefix, redisUrl } from './redis.ts';
 
@@ -247,6 +247,26 @@ describe.each(ways)('a connection of its own, by %s', (scripting) => {
     await expect(session.ping()).rejects.toThrow(SessionClosedError);
     await open(redisUrl()).close();
   });
+});
+
+it('calls of a session and of a store end after 30 seconds where nothing else was said [SESS-156]', async () => {
+  const client = new Redis(proxy.port);
+  client.on('error', () => {});
+  const keyPrefix = freshPrefix();
+  const session = new RedisSession<object>('s', { client, keyPrefix });
+  const store = new RedisSessionStore({ client, keyPrefix });
+  await session.getItems();
+  proxy.silence(true);
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const failed = Promise.all(
+    [() => session.getItems(), () => session.addItems(users('1')), () => store.list(), () => store.delete('s')].map(
+      async (call) => await call().catch((error: Error) => error.message + String(error.cause)),
+    ),
+  );
+  await vi.advanceTimersByTimeAsync(120_000);
+  vi.useRealTimers();
+  for (const text of await failed) expect(text).toContain('within 30000 ms');
+  client.disconnect();
 });
 
 it.each([

@@ -1,4 +1,4 @@
-import { CuttingProxy } from '@agents/testkit';
+import { CuttingProxy, startServer } from '@agents/testkit';
 import type { Cut } from '@agents/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -163,13 +163,28 @@ describe('a change that was made and is sent again', () => {
   });
 
   it('an append is unknown when the server forgot the script, and its text could not be sent [SESS-226]', async () => {
+    // One of its own: on the one that tests share others bring the script again.
+    const server = await startServer('redis');
+    const there = new Redis(server.port);
+    client.disconnect();
+    await proxy.close();
+    proxy = await CuttingProxy.start(server.port);
+    client = new Redis(proxy.port, { retryStrategy: () => 1 });
+    client.on('error', () => {});
+    session = new RedisSession<object>('s', { client, keyPrefix });
+    other = new RedisSession<object>('s', { client: there, keyPrefix });
+    await other.addItems(users('1', '2', '3'));
+    await session.getItems();
     const sendCommand: Redis['sendCommand'] = client.sendCommand.bind(client);
     vi.spyOn(client, 'sendCommand').mockImplementation((command, stream) =>
       command.name === 'eval' ? Promise.reject(new Error('Connection is closed.')) : sendCommand(command, stream),
     );
-    const act = () => redis.script('FLUSH');
+    const act = () => there.script('FLUSH');
     expect(await meanwhile('reply', () => session.addItems(users('4')), act)).toBe('session_outcome_unknown');
     expect(await other.getItems()).toEqual(users('1', '2', '3', '4'));
+    client.disconnect();
+    await there.quit();
+    await server.stop();
   });
 
   it('an append is made once when the server forgot the script in between [SESS-221, 226]', async () => {

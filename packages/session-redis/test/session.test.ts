@@ -651,6 +651,7 @@ describe('options', () => {
     ['two connections', { client: redis, url: 'redis://x' }, /takes 'client' or 'url', not both/],
     ['a client of something else', { client: {} }, /'client' .* must be a client of 'ioredis'/],
     ['options beside a client', { client: redis, redisOptions: {} }, /'redisOptions' .* goes with 'url'/],
+    ['options of another kind', { url: 'redis://x', redisOptions: 5 }, /'redisOptions'/],
     ['another scheme', { url: 'http://secret@host' }, /^Option 'url' of RedisSession must be an address as 'redis:/],
     ['no address', { url: 'redis://user:secret@host:port' }, /^Option 'url' (?!.*secret)/],
     ['an unknown option', { client: redis, ttl: 5 }, /Unknown option 'ttl' of RedisSession/],
@@ -662,6 +663,11 @@ describe('options', () => {
     const construct = () => new RedisSession('s', options as never);
     expect(construct).toThrow(UserError);
     expect(construct).toThrow(message);
+  });
+
+  it('takes an address however its scheme is spelled', () => {
+    for (const url of ['REDIS://localhost', 'Rediss://localhost'])
+      expect(() => new RedisSession('s', { url })).not.toThrow();
   });
 
   it('refuses to read from replicas, and MULTI on a cluster [SESS-222, 227]', () => {

@@ -198,9 +198,13 @@ describe('what is imported in parts', () => {
     expect(await redis.hgetall(`${keyPrefix}:s:messages`)).toEqual({ mine: '1' });
   });
 
-  it.each(['rename', 'persist'])(
+  it.each([
+    ['rename', 'replace'],
+    ['persist', 'replace'],
+    ['lrange', 'append'],
+  ] as const)(
     'is refused as a whole to a user without the right to %s what was staged [SESS-221, 376]',
-    async (command) => {
+    async (command, ifExists) => {
       const session = new RedisSessionStore({ client: redis, keyPrefix }).session('s');
       await session.addItems(items.slice(0, 2));
       const name = `importer-${process.pid}`;
@@ -208,7 +212,7 @@ describe('what is imported in parts', () => {
       const client = new Redis(redisUrl(), { username: name, password: 'secret' });
       const store = new RedisSessionStore({ client, keyPrefix });
       const lines = stream(await exported());
-      await expect(store.import('s', lines, { ifExists: 'replace' })).rejects.toThrow(/NOPERM/);
+      await expect(store.import('s', lines, { ifExists })).rejects.toThrow(/NOPERM/);
       expect(await session.getItems()).toEqual(items.slice(0, 2));
       await client.quit();
       await redis.call('ACL', 'DELUSER', name);
@@ -264,6 +268,18 @@ describe('what is imported in parts', () => {
       proxy.refuse(false);
       expect(await imported).toBe('session_outcome_unknown');
       expect(await other.get('s')).toBeUndefined();
+    });
+
+    it('a part that is lost is the error of the driver: nobody saw anything of it [SESS-151, 376]', async () => {
+      client.disconnect();
+      client = new Redis(proxy.port, { retryStrategy: () => null, maxRetriesPerRequest: 0 });
+      client.on('error', () => {});
+      const store = new RedisSessionStore({ client, keyPrefix });
+      const lines = await exported();
+      const cut = proxy.cutNext('reply', { matching: isWrite });
+      await expect(store.import('s', stream(lines))).rejects.toThrow(/^Connection is closed\.$/);
+      await cut;
+      expect(await new RedisSessionStore({ client: redis, keyPrefix }).get('s')).toBeUndefined();
     });
 
     it('calls of the store end in time: a change has an unknown outcome, others just fail [SESS-156]', async () => {
