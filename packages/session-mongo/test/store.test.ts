@@ -325,7 +325,7 @@ it('an export of a history that was replaced before its first part was read ends
   await using store = new MongoDBSessionStore({ client, database });
   const session = store.session('s');
   await session.addItems([user('1')]);
-  const find = Reflect.get(Collection.prototype, 'find') as (typeof Collection.prototype)['find'];
+  const find: Collection['find'] = Reflect.get(Collection.prototype, 'find');
   let replaced = false;
   vi.spyOn(Collection.prototype, 'find').mockImplementation(function (this: Collection, filter, options) {
     const cursor = find.call(this, filter, options);
