@@ -231,12 +231,15 @@ describe('takes nothing of the next session of the same id', () => {
   });
 
   it.each(['clear', 'delete', 'prune'])(
-    'nor what is appended to the same one, before a %s reads what goes [SESS-246, 374]',
+    'nor what is appended to the same one, and popped, before a %s reads what goes [SESS-246, 374]',
     async (name) => {
       await begin();
       await meanwhile('find messages', calls[name]!, async () => {
-        await other().addItems([user('new')]);
+        await append(other(), 'popped too');
+        await other().popItem();
+        await append(other(), 'new');
       });
+      for (const id of ['popped too', 'new']) await append(other(), id);
       expect(texts(await other().getItems())).toEqual(['new']);
     },
   );
