@@ -303,29 +303,77 @@ describe('the file', () => {
   });
 });
 
-it('is brought to the disk with each change, and its folder with what is made or put in place [SESS-322]', async () => {
-  const dir = freshDir();
-  const session = new FileSession<object>('s', { dir });
-  await session.addItems([user('1')]);
-  const file = await open(fileOf(dir, 's'), 'r');
-  const prototype = Object.getPrototypeOf(file) as FileHandle;
-  await file.close();
-  const synced: string[] = [];
-  const sync = vi.spyOn(prototype, 'sync').mockImplementation(async function (this: FileHandle) {
-    synced.push((await this.stat()).isDirectory() ? 'folder' : 'file');
-  });
-  const during = async (change: Promise<unknown>): Promise<string[]> => {
-    await change;
-    return synced.splice(0);
-  };
-  try {
-    expect(await during(session.addItems([user('2')]))).toEqual(['file']);
-    expect(await during(session.popItem())).toEqual(['file', 'folder']);
-    expect(await during(session.replaceHistory([user('3')]))).toEqual(['file', 'folder']);
-    expect(await during(session.clearSession())).toEqual(['folder']);
-  } finally {
-    sync.mockRestore();
+describe('what is written', () => {
+  /** `sync` as `instead` has it, which is told whether it is that of a file or of a folder. */
+  async function withSync<R>(instead: (kind: 'file' | 'folder') => void, work: () => Promise<R>): Promise<R> {
+    const file = await open(root, 'r');
+    const prototype = Object.getPrototypeOf(file) as FileHandle;
+    await file.close();
+    const sync = vi.spyOn(prototype, 'sync').mockImplementation(async function (this: FileHandle) {
+      instead((await this.stat()).isDirectory() ? 'folder' : 'file');
+    });
+    try {
+      return await work();
+    } finally {
+      sync.mockRestore();
+    }
   }
+
+  it('is brought to the disk with each change, and its folder with what is made or put in place [SESS-322]', async () => {
+    const session = new FileSession<object>('s', { dir: join(freshDir(), 'in', 'new folders') });
+    const synced: string[] = [];
+    const during = async (change: Promise<unknown>): Promise<string[]> => {
+      await change;
+      return synced.splice(0);
+    };
+    await withSync(
+      (kind) => void synced.push(kind),
+      async () => {
+        // Three folders, the file, and the folder that it is in.
+        expect(await during(session.addItems([user('1')]))).toEqual(['folder', 'folder', 'folder', 'file', 'folder']);
+        expect(await during(session.addItems([user('2')]))).toEqual(['file']);
+        expect(await during(session.popItem())).toEqual(['file', 'folder']);
+        expect(await during(session.replaceHistory([user('3')]))).toEqual(['file', 'folder']);
+        expect(await during(session.clearSession())).toEqual(['folder']);
+      },
+    );
+  });
+
+  /** What a change ends with while files, or folders, cannot be brought to the disk. */
+  async function failing(kind: 'file' | 'folder', change: (session: FileSession<object>) => Promise<unknown>) {
+    const dir = freshDir();
+    const session = new FileSession<object>('s', { dir });
+    await session.addItems([user('1')]);
+    const before = readFileSync(fileOf(dir, 's'), 'utf8');
+    const full = Object.assign(new Error('no space'), { code: 'ENOSPC' });
+    const error = await withSync(
+      (which) => {
+        if (which === kind) throw full;
+      },
+      async () => await change(session).catch((thrown: unknown) => thrown),
+    );
+    return { dir, before, full, error };
+  }
+
+  it.each<[string, 'file' | 'folder', (session: FileSession<object>) => Promise<unknown>]>([
+    ['an append', 'file', async (session) => await session.addItems([user('2')])],
+    ['a replacement', 'folder', async (session) => await session.replaceHistory([user('2')])],
+    ['a pop', 'folder', async (session) => await session.popItem()],
+    ['a clear', 'folder', async (session) => await session.clearSession()],
+  ])('is there, or not, where it cannot be brought to the disk: %s [SESS-322]', async (_, kind, change) => {
+    const { error, full } = await failing(kind, change);
+    expect(error).toMatchObject({ code: 'session_outcome_unknown', cause: full });
+  });
+
+  it.each<[string, (session: FileSession<object>) => Promise<unknown>]>([
+    ['a replacement', async (session) => await session.replaceHistory([])],
+    ['a pop', async (session) => await session.popItem()],
+  ])('changes nothing where it fails before it is in its place: %s [SESS-151, SESS-322]', async (_, change) => {
+    const { error, full, dir, before } = await failing('file', change);
+    expect(error).toBe(full);
+    expect(readFileSync(fileOf(dir, 's'), 'utf8')).toBe(before);
+    expect(readdirSync(dir)).toHaveLength(1);
+  });
 });
 
 describe('the lock', () => {
