@@ -364,7 +364,10 @@ describe('the callback', () => {
   });
 
   it('that rebuilds history without what only its store knows stores none of it [SESS-067]', async () => {
-    const withoutId = ({ id: _, ...rest }: { id?: unknown }) => item(rest);
+    const withoutId = (one: AgentInputItem) => {
+      const { id: _, ...rest } = one as { id?: unknown };
+      return item(rest);
+    };
     const session = Object.assign(plainSession([answer('2')]), { normalizeForComparison: withoutId });
     const callback: SessionInputCallback = (old, items) => [...old.map(withoutId), ...items];
     expect((await prepare([], { session, callback })).newItems).toEqual([user('new')]);

@@ -20,7 +20,10 @@ function brokenFixture(change: Break): SessionFixture {
         sessionId: id,
         sessionSettings: options?.sessionSettings,
         ...Object.fromEntries(METHODS.map((name) => [name, (inner[name] as () => unknown).bind(inner)])),
-        ...(typeof limit === 'number' && { getItems: (given: number = limit) => inner.getItems(given) }),
+        ...(typeof limit === 'number' && {
+          getItems: (given: number = limit) => inner.getItems(given),
+          readHistory: (given: number = limit) => inner.readHistory(given),
+        }),
         [Symbol.asyncDispose]: () => inner.close(),
       };
       Object.defineProperty(session, 'closed', { get: () => inner.closed });
@@ -154,6 +157,13 @@ const faults: Record<string, Break> = {
       everywhere.set(id, session);
     },
   }),
+  'looks at the items of a replacement when others had their turn': (session) => ({
+    async replaceHistory(items: readonly object[], options?: { operationId?: string }) {
+      await later();
+      return await session.replaceHistory(items, options);
+    },
+  }),
+  'reads a version with all items': (session) => ({ readHistory: () => session.readHistory() }),
   'has the count and the newest item for a version': (session) => {
     const versionOf = async (): Promise<string> => {
       const items = await session.getItems();
@@ -200,6 +210,8 @@ const detecting: Readonly<Record<string, readonly string[]>> = {
   'replaces a suffix wherever its items stand': ['I14'],
   'remembers operations that it refused': ['I12'],
   'has one memory of operations for all sessions': ['I13'],
+  'looks at the items of a replacement when others had their turn': ['C11', 'F4'],
+  'reads a version with all items': ['B1', 'B2', 'B5', 'B6'],
   'has the count and the newest item for a version': ['J9'],
 };
 

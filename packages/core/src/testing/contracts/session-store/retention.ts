@@ -94,6 +94,7 @@ export const retention: readonly StoreCase[] = [
       const store = await scene.filled(turns(4));
       await scene.age(scene.id, 10 * DAY);
       await store.setMetadata(scene.id, { tag: 1 });
+      await store.session(`${scene.id}-newer`).addItems([user('x')]);
       const before = await store.get(scene.id);
       await store.prune({ maxItems: 5 });
       const after = await store.get(scene.id);
@@ -101,6 +102,8 @@ export const retention: readonly StoreCase[] = [
       same([after?.createdAt, after?.updatedAt], [before?.createdAt, before?.updatedAt], 'times');
       same(after?.metadata, { tag: 1 }, 'metadata');
       check(Date.now() - (after?.updatedAt?.getTime() ?? 0) > 9 * DAY, 'an update of ten days ago');
+      if (scene.fixture.ordered !== false)
+        same(idsOf(await all(store)), [`${scene.id}-newer`, scene.id], 'ids by the last update');
     },
   },
   {

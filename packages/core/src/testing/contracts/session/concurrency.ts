@@ -1,3 +1,5 @@
+import { supports } from '../../../sessions/contract.ts';
+import type { TransactionalSession, VersionedSession } from '../../../sessions/contract.ts';
 import { check, same } from '../case.ts';
 import { lookWhile, user, users } from './scene.ts';
 import type { SessionCase } from './scene.ts';
@@ -77,6 +79,22 @@ export const concurrency: readonly SessionCase[] = [
         session.popItem(),
       ]);
       same(contents(await session.getItems()), contents(batch(0, 2, 3)), 'items, in the order of the calls');
+      if (!supports(session, 'transactions') || !supports(session, 'versions')) return;
+      const given = session as TransactionalSession<object> & VersionedSession<object>;
+      const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((text) => user(text)) as [object, object, object, object];
+      const append = { type: 'append_items', items: [b] } as const;
+      const replace = { type: 'replace_suffix', expectedSuffix: [a], replacement: [c] } as const;
+      const { version } = await given.readHistory(0);
+      const [, , first, , second] = await Promise.all([
+        given.appendIfVersion(version, [a]),
+        given.applyHistoryTransaction({ operationId: 'append', transaction: append }),
+        given.popItem(),
+        given.applyHistoryTransaction({ operationId: 'replace', transaction: replace }),
+        given.popItem(),
+        given.replaceHistory([d]),
+        given.addItems([a]),
+      ]);
+      same([first, second, await given.getItems()], [b, c, [d, a]], 'what was popped, and items at last');
     },
   },
   {

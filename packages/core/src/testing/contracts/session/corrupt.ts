@@ -1,5 +1,5 @@
 import { check, same, skip } from '../case.ts';
-import { user, users } from './scene.ts';
+import { read, user, users } from './scene.ts';
 import type { Scene, SessionCase } from './scene.ts';
 
 const BROKEN = '{"role":"user","content":';
@@ -19,7 +19,7 @@ export const corrupt: readonly SessionCase[] = [
     async body(scene) {
       const session = await scene.filled(users(3));
       await corruptTail(scene, BROKEN);
-      same(await session.getItems(), users(3), 'items');
+      same(await read(session), users(3), 'items');
     },
   },
   {
@@ -28,8 +28,8 @@ export const corrupt: readonly SessionCase[] = [
     async body(scene) {
       const session = await scene.filled(users(3));
       await corruptTail(scene, BROKEN, BROKEN, BROKEN, BROKEN);
-      same(await session.getItems(2), users(2, 2), 'items');
-      same(await session.getItems(3), users(3), 'items');
+      same(await read(session, 2), users(2, 2), 'items');
+      same(await read(session, 3), users(3), 'items');
     },
   },
   {

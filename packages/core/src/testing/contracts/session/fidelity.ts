@@ -1,10 +1,66 @@
+import { supports } from '../../../sessions/contract.ts';
+import type {
+  HistoryTransaction,
+  Session,
+  TransactionalSession,
+  VersionedSession,
+} from '../../../sessions/contract.ts';
 import { check, same } from '../case.ts';
 import { catalogue } from './catalogue.ts';
 import { user, users } from './scene.ts';
-import type { Scene, SessionCase } from './scene.ts';
+import type { Items, Scene, SessionCase } from './scene.ts';
 
 async function comesBack(scene: Scene, items: readonly object[]): Promise<void> {
   same(await (await scene.filled(items)).getItems(), items, 'items');
+}
+
+type Change = (items: object[], version: string) => Promise<unknown>;
+
+/** The ways to change a history of one item beside `addItems`, and what it holds after each. */
+function changesOf(session: unknown): [name: string, change: Change, stored: Items][] {
+  const before = user('before');
+  const changes: [string, Change, Items][] = [];
+  if (supports(session, 'transactions')) {
+    const given = session as TransactionalSession<object>;
+    const apply = async (operationId: string, transaction: HistoryTransaction<object>): Promise<void> =>
+      await given.applyHistoryTransaction({ operationId, transaction });
+    const swap = (expectedSuffix: Items, replacement: Items) =>
+      ({ type: 'replace_suffix', expectedSuffix, replacement }) as const;
+    changes.push(
+      ['append_items', (items) => apply('append', { type: 'append_items', items }), [before, before]],
+      ['a replacement of the end', (items) => apply('replacement', swap([before], items)), [before, before]],
+      ['a suffix that was taken away', (items) => apply('suffix', swap(items, [])), [before]],
+    );
+  }
+  if (supports(session, 'versions')) {
+    const given = session as VersionedSession<object>;
+    changes.push(
+      ['replaceHistory()', (items) => given.replaceHistory(items, { operationId: 'replace' }), [before]],
+      [
+        'appendIfVersion()',
+        (items, version) => given.appendIfVersion(version, items, { operationId: 'versioned' }),
+        [before, before],
+      ],
+    );
+  }
+  return changes;
+}
+
+/** Each takes its items as they are when it is called, and is known by them when it is repeated. */
+async function otherChanges(session: Session<object>): Promise<void> {
+  const given: unknown = session;
+  for (const [name, change, stored] of changesOf(session)) {
+    const version = supports(given, 'versions') ? (await given.readHistory(0)).version : '';
+    const item = { role: 'user', content: 'before' };
+    const items: object[] = [item];
+    const changed = change(items, version);
+    item.content = 'after';
+    items.push(user('late'));
+    await changed;
+    same(await session.getItems(), stored, `items after ${name}`);
+    await change([user('before')], version);
+    same(await session.getItems(), stored, `items after ${name} was repeated`);
+  }
 }
 
 export const fidelity: readonly SessionCase[] = [
@@ -112,6 +168,7 @@ export const fidelity: readonly SessionCase[] = [
       await added;
       item.content = 'later';
       same(await session.getItems(), [user('before')], 'items');
+      await otherChanges(session);
     },
   },
   {

@@ -1,5 +1,6 @@
+import { supports } from '../../../sessions/contract.ts';
 import { check, rejection, same } from '../case.ts';
-import { users } from './scene.ts';
+import { read, users } from './scene.ts';
 import type { SessionCase } from './scene.ts';
 
 export const limits: readonly SessionCase[] = [
@@ -7,21 +8,21 @@ export const limits: readonly SessionCase[] = [
     id: 'B1',
     title: 'a limit gives the newest items, oldest first',
     async body(scene) {
-      same(await (await scene.filled(users(5))).getItems(2), users(2, 4), 'items');
+      same(await read(await scene.filled(users(5)), 2), users(2, 4), 'items');
     },
   },
   {
     id: 'B2',
     title: 'limit 0 gives nothing',
     async body(scene) {
-      same(await (await scene.filled(users(5))).getItems(0), [], 'items');
+      same(await read(await scene.filled(users(5)), 0), [], 'items');
     },
   },
   {
     id: 'B3',
     title: 'a negative limit gives nothing',
     async body(scene) {
-      same(await (await scene.filled(users(5))).getItems(-1), [], 'items');
+      same(await read(await scene.filled(users(5)), -1), [], 'items');
     },
   },
   {
@@ -29,15 +30,15 @@ export const limits: readonly SessionCase[] = [
     title: 'a limit larger than the history gives all',
     async body(scene) {
       const session = await scene.filled(users(5));
-      same(await session.getItems(50), users(5), 'items');
-      same(await session.getItems(Number.MAX_SAFE_INTEGER), users(5), 'items');
+      same(await read(session, 50), users(5), 'items');
+      same(await read(session, Number.MAX_SAFE_INTEGER), users(5), 'items');
     },
   },
   {
     id: 'B5',
     title: 'the settings of the session are the default',
     async body(scene) {
-      same(await (await scene.filled(users(5), { limit: 3 })).getItems(), users(3, 3), 'items');
+      same(await read(await scene.filled(users(5), { limit: 3 })), users(3, 3), 'items');
     },
   },
   {
@@ -45,16 +46,16 @@ export const limits: readonly SessionCase[] = [
     title: 'the argument beats the settings',
     async body(scene) {
       const session = await scene.filled(users(5), { limit: 3 });
-      same(await session.getItems(1), users(1, 5), 'items');
-      same(await session.getItems(4), users(4, 2), 'items');
+      same(await read(session, 1), users(1, 5), 'items');
+      same(await read(session, 4), users(4, 2), 'items');
     },
   },
   {
     id: 'B7',
     title: 'limit 0 of the settings is a value, null is none',
     async body(scene) {
-      same(await (await scene.filled(users(5), { limit: 0 })).getItems(), [], 'items with limit 0');
-      same(await (await scene.open({ limit: null })).getItems(), users(5), 'items with limit null');
+      same(await read(await scene.filled(users(5), { limit: 0 })), [], 'items with limit 0');
+      same(await read(await scene.open({ limit: null })), users(5), 'items with limit null');
     },
   },
   {
@@ -63,8 +64,15 @@ export const limits: readonly SessionCase[] = [
     async body(scene) {
       const session = await scene.filled(users(2));
       for (const limit of [Number.NaN, 1.5, Number.POSITIVE_INFINITY]) {
-        const error = await rejection(() => session.getItems(limit), `getItems(${limit})`);
-        check(error['name'] === 'UserError', `a UserError, not ${String(error['name'])}`);
+        const given: unknown = session;
+        const calls = {
+          getItems: () => session.getItems(limit),
+          ...(supports(given, 'versions') && { readHistory: () => given.readHistory(limit) }),
+        };
+        for (const [name, call] of Object.entries(calls)) {
+          const error = await rejection(call, `${name}(${limit})`);
+          check(error['name'] === 'UserError', `a UserError, not ${String(error['name'])}`);
+        }
       }
     },
   },

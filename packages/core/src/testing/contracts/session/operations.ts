@@ -50,6 +50,28 @@ export const operations: readonly SessionCase[] = [
         'another type',
       );
       same(await session.getItems(), users(1), 'items');
+      await session.applyHistoryTransaction(replace('swap', users(1), users(2)));
+      const others: [string, Items, Items][] = [
+        ['another suffix', [], users(2)],
+        ['another replacement', users(1), users(3)],
+        ['the same items, parted elsewhere', [...users(1), ...users(1)], users(1, 2)],
+      ];
+      for (const [what, ...lists] of others)
+        await refuses(
+          () => session.applyHistoryTransaction(replace('swap', ...lists)),
+          'session_operation_mismatch',
+          what,
+        );
+      if (supports(session, 'versions')) {
+        const versioned = session as VersionedSession<object>;
+        const { version } = await versioned.readHistory(0);
+        const calls: Record<string, () => Promise<unknown>> = {
+          'a replacement by the same items': () => versioned.replaceHistory(users(1), { operationId: 'op' }),
+          'an append of other items': () => versioned.appendIfVersion(version, users(2), { operationId: 'op' }),
+        };
+        for (const [what, call] of Object.entries(calls)) await refuses(call, 'session_operation_mismatch', what);
+      }
+      same(await session.getItems(), users(2), 'items at last');
     },
   },
   {

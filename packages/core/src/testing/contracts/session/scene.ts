@@ -1,7 +1,7 @@
 import { randomHex } from '../../../base/ids.ts';
 import { supports } from '../../../sessions/contract.ts';
 import type { ManagedSession, Session, SessionCapabilities, SessionSettings } from '../../../sessions/contract.ts';
-import { skip } from '../case.ts';
+import { same, skip } from '../case.ts';
 import type { SessionFixture } from '../session.ts';
 
 /** A case as data. */
@@ -93,6 +93,14 @@ export async function lookWhile(work: Promise<unknown>, look: () => Promise<void
     await new Promise((resolve) => setTimeout(resolve));
   }
   await ended;
+}
+
+/** The items as `getItems` reads them, and as `readHistory` does where the session has versions. */
+export async function read(session: Session<object>, limit?: number): Promise<Items> {
+  const items = limit === undefined ? await session.getItems() : await session.getItems(limit);
+  const given: unknown = session;
+  if (supports(given, 'versions')) same((await given.readHistory(limit)).items, items, 'items of readHistory()');
+  return items;
 }
 
 export function user(text: string): object {

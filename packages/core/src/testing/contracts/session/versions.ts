@@ -176,7 +176,8 @@ export const versions: readonly SessionCase[] = [
         same((await session.readHistory(limit)).version, appended, `version of a read of ${limit}`);
       await session.addItems(users(1, 6));
       same(await append(), appended, 'the version of the append, repeated behind another one');
-      const replace = async () => await session.replaceHistory(users(4), { operationId: 'replace' });
+      const ifVersion = (await session.readHistory(0)).version;
+      const replace = async () => await session.replaceHistory(users(4), { ifVersion, operationId: 'replace' });
       const replaced = await replace();
       same((await session.readHistory()).version, replaced, 'version after the replacement');
       await session.popItem();
