@@ -117,7 +117,8 @@ describe('a scan of a store', () => {
     'fails when the connection breaks, and leaves nothing out for that %o [SESS-151, 371]',
     async ({ order, ...options }) => {
       const proxy = await CuttingProxy.start(Number(new URL(redisUrl()).port));
-      const client = new Redis(proxy.port, { retryStrategy: () => null, maxRetriesPerRequest: 0 });
+      // It is there again for the commands that follow.
+      const client = new Redis(proxy.port, { retryStrategy: () => 1, maxRetriesPerRequest: 0 });
       client.on('error', () => {});
       await open()
         .session('s')
@@ -125,7 +126,7 @@ describe('a scan of a store', () => {
       const command = order === 'created' ? 'hget' : 'hmget';
       const cut = proxy.cutNext('reply', { matching: (request) => request.includes(`\r\n${command}\r\n`) });
       const store = new RedisSessionStore({ client, keyPrefix, ...options });
-      await expect(store.list(order && { order })).rejects.toThrow('Connection is closed.');
+      await expect(store.list(order && { order })).rejects.toThrow(/max retries per request/);
       await cut;
       client.disconnect();
       await proxy.close();
