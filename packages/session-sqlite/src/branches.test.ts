@@ -387,6 +387,29 @@ describe('a branch', () => {
   });
 });
 
+it('a branch has the tables and the options of the session that it comes from [SESS-205]', async () => {
+  const path = freshPath();
+  const options = { path, sessionsTable: 'chats', messagesTable: 'chat_items', busyTimeoutMs: 20 } as const;
+  await using main = new SQLiteSession<object>('s', {
+    ...options,
+    sessionSettings: { limit: 1 },
+    corruptItems: 'throw',
+  });
+  for (let n = 1; n <= 2; n++) await main.addItems(turn(n));
+  await using branch = main.branch('b', { fromTurn: 2 });
+  await using again = branch.branch('b');
+  for (const one of [branch, again]) {
+    expect(await one.getItems()).toEqual(turn(1).slice(-1));
+    expect(await one.getItems(9)).toEqual(turn(1));
+  }
+  const lock = new DatabaseSync(path);
+  lock.exec('BEGIN IMMEDIATE');
+  await expect(branch.addItems([user('x')])).rejects.toMatchObject({ message: expect.stringMatching(/ 20 ms/) });
+  lock.close();
+  sql(path, `UPDATE chat_items SET message_data = '{'`);
+  await expect(branch.getItems()).rejects.toMatchObject({ code: 'session_error' });
+});
+
 describe('rows of writers that know no branches', () => {
   it('are shown in main, and none is deleted [SESS#66, SESS-212]', async () => {
     const path = freshPath();
@@ -587,7 +610,7 @@ describe('usage', () => {
       outputTokens: 5,
       // As the provider counts.
       totalTokens: input + 6,
-      inputTokensDetails: { cachedTokens: 3, cacheWriteTokens: 0 },
+      inputTokensDetails: { cachedTokens: 3, cacheWriteTokens: 1 },
       outputTokensDetails: { reasoningTokens: 4 },
     });
 
@@ -604,7 +627,7 @@ describe('usage', () => {
       inputTokens: 30,
       outputTokens: 10,
       totalTokens: 42,
-      inputTokensDetails: { cachedTokens: 6 },
+      inputTokensDetails: { cachedTokens: 6, cacheWriteTokens: 2 },
       outputTokensDetails: { reasoningTokens: 8 },
     });
     await using branch = main.branch('b', { fromTurn: 2 });
@@ -621,9 +644,9 @@ describe('usage', () => {
     expect(
       sql(path, 'SELECT branch_id AS b, user_turn_number AS u, input_tokens_details AS d FROM turn_usage ORDER BY id'),
     ).toEqual([
-      { b: 'main', u: 1, d: '{"cached_tokens": 3, "cache_write_tokens": 0}' },
-      { b: 'main', u: 2, d: '{"cached_tokens": 3, "cache_write_tokens": 0}' },
-      { b: 'b', u: 1, d: '{"cached_tokens": 3, "cache_write_tokens": 0}' },
+      { b: 'main', u: 1, d: '{"cached_tokens": 3, "cache_write_tokens": 1}' },
+      { b: 'main', u: 2, d: '{"cached_tokens": 3, "cache_write_tokens": 1}' },
+      { b: 'b', u: 1, d: '{"cached_tokens": 3, "cache_write_tokens": 1}' },
     ]);
   });
 

@@ -102,6 +102,31 @@ describe('sessions of a store', () => {
     expect(sql(path, 'SELECT message_data FROM chat_items WHERE session_id = ?', 'a')).toHaveLength(2);
     await store.setMetadata('a', { x: 1 });
     expect(sql(path, 'SELECT data FROM chat_items_metadata')).toEqual([{ data: '{"x":1}' }]);
+    const transaction = { type: 'append_items', items: [user('3')] } as const;
+    await store.session('a').applyHistoryTransaction({ operationId: 'op', transaction });
+    expect(sql(path, 'SELECT operation_id FROM chat_items_operations')).toEqual([{ operation_id: 'op' }]);
+    await store.fork('a', 'b');
+    expect(await store.session('b').getItems(9)).toEqual([user('1'), user('2'), user('3')]);
+    expect(sql(path, 'SELECT name FROM sqlite_master WHERE name = ?', 'agent_messages')).toEqual([]);
+  });
+
+  it('report corrupt records as the store was told, and wait for a lock as long as it does [SESS-153, SESS-156]', async () => {
+    const path = freshPath();
+    await using store = new SQLiteSessionStore({ path, corruptItems: 'throw', busyTimeoutMs: 20 });
+    await store.session('a').addItems([user('1')]);
+    sql(path, `UPDATE agent_messages SET message_data = '{'`);
+    await expect(store.session('a').getItems()).rejects.toMatchObject({ code: 'session_error' });
+    const lock = new DatabaseSync(path);
+    lock.exec('BEGIN IMMEDIATE');
+    const calls = [
+      () => store.session('a').addItems([user('2')]),
+      () => store.setMetadata('a', { x: 1 }),
+      () => store.delete('a'),
+      () => store.fork('a', 'b'),
+    ];
+    for (const call of calls)
+      await expect(call()).rejects.toMatchObject({ code: 'session_busy', message: expect.stringMatching(/ 20 ms/) });
+    lock.close();
   });
 
   it('are found by metadata with lone surrogates, which SQLite cannot compare [SESS-375]', async () => {
@@ -417,5 +442,7 @@ it('check() tells of a journal that makes readers wait and of messages that no l
   ]);
   await using fine = new SQLiteSessionStore(freshPath());
   expect(await fine.check()).toEqual([]);
+  await using memory = new SQLiteSessionStore();
+  expect(await memory.check()).toEqual([]);
   database.close();
 });
