@@ -25,6 +25,9 @@ describe('a part of a message that the service gave', () => {
     ],
   ])('keeps one source and what belongs to it: %o [SESS-314]', (given, stored) => {
     expect(compactedItems([message('text', given)])).toEqual([message('text', stored)]);
+    // A message may leave out that it is one.
+    const { type: _, ...bare } = message(given);
+    expect(compactedItems([bare])).toEqual([{ role: 'user', content: [stored] }]);
   });
 
   it.each([
