@@ -76,6 +76,24 @@ describe('conversations of the fake service', () => {
     await expect(ask({ conversation: id, previous_response_id: 'resp_1' })).rejects.toMatchObject({ status: 400 });
     await expect(ask({ conversation: 'conv_none' })).rejects.toMatchObject({ status: 404 });
   });
+
+  it('refuse methods, pages, and items that are none, and know what is not there [MODEL-1204]', async () => {
+    const client = await new FakeOpenAI().client({ maxRetries: 0 });
+    const { id } = await client.conversations.create({ items: [user('hi')] });
+    const one = (await client.conversations.items.list(id)).data[0]?.id ?? '';
+    for (const path of ['', `/${id}`, `/${id}/items`, `/${id}/items/${one}`])
+      await expect(client.put(`/conversations${path}`)).rejects.toMatchObject({ status: 405 });
+    for (const path of [`/${id}/items/none`, `/${id}/things`, `/${id}/items/${one}/more`])
+      await expect(client.get(`/conversations${path}`)).rejects.toMatchObject({ status: 404 });
+    for (const query of ['limit=0', 'limit=101', 'limit=1.5', 'after=none'])
+      await expect(client.get(`/conversations/${id}/items?${query}`)).rejects.toMatchObject({ status: 400 });
+    for (const items of [undefined, 'x', [{ type: 'no such item' }]])
+      await expect(client.post(`/conversations/${id}/items`, { body: { items } })).rejects.toMatchObject({
+        status: 400,
+      });
+    expect((await client.conversations.items.list(id, { limit: 100 })).data).toHaveLength(1);
+    expect(await client.conversations.items.retrieve(one, { conversation_id: id })).toMatchObject({ id: one });
+  });
 });
 
 describe('compaction of the fake service', () => {
@@ -96,5 +114,11 @@ describe('compaction of the fake service', () => {
     const byId = await client.responses.compact({ model: 'gpt-4.1', previous_response_id: response.id });
     expect(byId.output.map((item) => item.type)).toEqual(['message', 'compaction']);
     await expect(client.responses.compact({ model: 'gpt-4.1' })).rejects.toMatchObject({ status: 400 });
+    for (const body of [{ input: 'x' }, { model: 'gpt-4.1', previous_response_id: 'resp_none' }])
+      await expect(client.responses.compact(body as never)).rejects.toMatchObject({ status: 400 });
+    const both = { model: 'gpt-4.1', input: 'y', previous_response_id: response.id } as const;
+    const { output, usage } = await client.responses.compact(both);
+    expect(output.map((item) => item.type)).toEqual(['message', 'message', 'compaction']);
+    expect(usage.input_tokens).toBeGreaterThan(0);
   });
 });
