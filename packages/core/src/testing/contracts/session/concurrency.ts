@@ -1,6 +1,6 @@
 import { supports } from '../../../sessions/contract.ts';
 import type { TransactionalSession, VersionedSession } from '../../../sessions/contract.ts';
-import { check, same } from '../case.ts';
+import { check, refuses, same } from '../case.ts';
 import { lookWhile, user, users } from './scene.ts';
 import type { SessionCase } from './scene.ts';
 
@@ -95,6 +95,14 @@ export const concurrency: readonly SessionCase[] = [
         given.addItems([a]),
       ]);
       same([first, second, await given.getItems()], [b, c, [d, a]], 'what was popped, and items at last');
+      const before = await given.readHistory(0);
+      const added = given.addItems([b]);
+      await refuses(
+        () => given.appendIfVersion(before.version, [c]),
+        'session_version_conflict',
+        'an append at the version of before, behind another one,',
+      );
+      await added;
     },
   },
   {
