@@ -479,6 +479,19 @@ describe('the lock', () => {
   });
 });
 
+it('stays in the folder that a relative path meant when it was made', async () => {
+  const before = process.cwd();
+  process.chdir(root);
+  try {
+    const session = new FileSession<object>('s', { dir: 'relative' });
+    process.chdir(before);
+    await session.addItems([user('x')]);
+  } finally {
+    process.chdir(before);
+  }
+  expect(readdirSync(join(root, 'relative'))).toHaveLength(1);
+});
+
 it('is told of folders that cannot be, with the error of the system', async () => {
   const dir = freshDir();
   writeFileSync(dir, 'a file');
@@ -487,9 +500,14 @@ it('is told of folders that cannot be, with the error of the system', async () =
   await expect(session.getItems()).rejects.toMatchObject({ code: 'ENOTDIR' });
 });
 
-it.each([[undefined], [{}], [{ dir: '' }], [{ dir: 'file:///x' }], [{ dir: new URL('https://x') }], [{ path: 'x' }]])(
-  'refuses wrong options',
-  (options) => {
-    expect(() => new FileSession('s', options as never)).toThrow(expect.objectContaining({ name: 'UserError' }));
-  },
-);
+it.each([
+  [undefined],
+  [{}],
+  [{ dir: '' }],
+  [{ dir: 'file:///x' }],
+  [{ dir: 'a\0b' }],
+  [{ dir: new URL('https://x') }],
+  [{ path: 'x' }],
+])('refuses wrong options', (options) => {
+  expect(() => new FileSession('s', options as never)).toThrow(expect.objectContaining({ name: 'UserError' }));
+});

@@ -124,6 +124,15 @@ describe('the way to ask', () => {
     expect(await compact({ responseId: 'resp_1' })).toBe('resp_1');
   });
 
+  it('is refused where it is misspelled, before anything is remembered [SESS-319]', async () => {
+    const { compacting, asked } = await wrapped(new MemorySession('s', { items: talk(10) }));
+    for (const wrong of [{ modus: 'input' }, { mode: 'output' }, { store: 1 }, { force: 'yes' }, { responseId: '' }])
+      await expect(compacting.runCompaction(wrong as never)).rejects.toThrow(/runCompaction\(\)/u);
+    for (const wrong of [{ stored: false }, { store: 'no' }])
+      await expect(compacting.deferCompaction('resp_1', wrong as never)).rejects.toThrow(/deferCompaction\(\)/u);
+    expect([asked(), compacting.deferredResponseId]).toEqual([[], undefined]);
+  });
+
   it('by response needs one, whether the session or the call wants it [SESS-313]', async () => {
     const { compacting, asked } = await wrapped(new MemorySession('s', { items: talk(2) }));
     const failed = compacting.runCompaction({ force: true, mode: 'previous_response_id' });
