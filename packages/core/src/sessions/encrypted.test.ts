@@ -481,12 +481,14 @@ describe('capabilities', () => {
     const session = new EncryptedSession<object>(spy(true), { encryptionKey: KEY });
     await session.getItems(undefined, context);
     await session.getItems(3, context);
+    await session.getItems(0, context);
     await session.addItems([], context);
     await session.popItem(context);
     await session.clearSession(context);
     expect(calls).toEqual([
       ['getItems', undefined, context],
       ['getItems', 3, context],
+      ['getItems', 0, context],
       ['addItems', [], context],
       ['getItems', 1, context],
       ['clearSession', context],

@@ -8,7 +8,8 @@ import { newRecord } from '../state/copy.ts';
 import { ToolApprovalItem } from '../state/decisions.ts';
 import type { PendingWrite } from '../state/pending-write.ts';
 import type { StateRecord } from '../state/record.ts';
-import type { HistoryOperation, Session } from './contract.ts';
+import { CompactionHook } from './compaction-hook.ts';
+import type { CompactionOptions, HistoryOperation, Session } from './contract.ts';
 import { SessionOutcomeUnknownError } from './errors.ts';
 import { MemorySession } from './memory.ts';
 import { operationId } from './operation-id.ts';
@@ -45,13 +46,14 @@ function record(changes: Partial<StateRecord> = {}): StateRecord {
 /** A record in its first turn, with a response. */
 const inTurn = (turn = 1): Partial<StateRecord> => ({ currentTurn: turn, modelResponses: [{}] as never });
 
-function writerOf(session: Session, state: StateRecord, tail?: KnownTail) {
+function writerOf(session: Session, state: StateRecord, tail?: KnownTail, compaction?: CompactionHook) {
   const effects: string[] = [];
   const writer = new SessionWriter({
     session,
     record: state,
     context: state.context,
     tail,
+    compaction,
     step: (effect, fn) => {
       effects.push(effect.operation);
       return fn();
@@ -209,6 +211,12 @@ describe('a fresh segment', () => {
       );
       await writer.writeTurn([reasoning], meta);
       expect(session.addItems.mock.calls[0]?.[0]).toEqual([stored]);
+
+      // New input likewise, and without what is no input.
+      const fresh = writerOf(session, record({ reasoningItemIdPolicy: 'omit' }), empty());
+      fresh.writer.stageInput([item({ ...wire(reasoning)[0], status: null, created_by: 'x' })]);
+      await fresh.writer.writeInput();
+      expect(session.addItems.mock.calls[1]?.[0]).toEqual([stored]);
     }
   });
 
@@ -253,6 +261,26 @@ describe('a fresh segment', () => {
     capable.writer.stageInput([user('hi')]);
     await capable.writer.writeInput();
     expect(apply.mock.calls).toEqual([[expect.objectContaining({ operationId: expect.any(String) }), other.context]]);
+  });
+
+  it('gives it with what takes the place of an earlier resume, too [SESS-033, SESS-111]', async () => {
+    const { session, stored } = plain(wire(callItem('c'), outputItem('c', 'earlier')));
+    const last: unknown[] = [];
+    for (const name of ['getItems', 'addItems', 'popItem'] as const) {
+      const method = session[name] as (...args: readonly unknown[]) => Promise<never>;
+      Object.assign(session, {
+        [name]: async (...args: readonly unknown[]) => {
+          last.push([name, args.at(-1)]);
+          return await method(...args);
+        },
+      });
+    }
+    const state = record({ ...inTurn(), sessionItems: [callItem('c')] });
+    const { writer } = writerOf(Object.assign(session, { acceptsRunContext: true as const }), state);
+    await writer.writeTurn([outputItem('c', 'now')], { hasLocalToolOutputs: true });
+    expect(stored).toEqual(wire(callItem('c'), outputItem('c', 'now')));
+    const names = ['getItems', 'getItems', 'getItems', 'popItem', 'getItems', 'addItems'];
+    expect(last).toEqual(names.map((name) => [name, state.context]));
   });
 
   it('asks for the id of a session that has none yet, and works with one that never has [SESS-001]', async () => {
@@ -568,12 +596,19 @@ describe('settling what an earlier segment left', () => {
   it('goes on writing without another read of the tail [STATE-301]', async () => {
     const { session, stored } = plain([...before]);
     const state = record({ ...inTurn(), pendingWrite: pending() });
+    const tails: unknown[] = [];
+    session.addItems.mockImplementation((items) => {
+      tails.push(state.pendingWrite?.before);
+      return Promise.resolve(void stored.push(...items));
+    });
     const { writer, effects } = writerOf(session, state);
     await writer.settle();
     Object.assign(state, { ...inTurn(2), persistedItemCount: 0 });
     await writer.writeTurn([message('a')], meta);
     expect(effects).toEqual(['read', 'append', 'append']);
     expect(stored).toHaveLength(6);
+    // What was settled stands before what follows it.
+    expect(tails).toEqual([before.map(digest), batch.map(digest)]);
   });
 });
 
@@ -610,6 +645,8 @@ describe('the session of a resume', () => {
     expect(check(owed(), other)).toThrow(wrong);
     expect(check(owed(), null)).toThrow(wrong);
     expect(check({ ...owed(), sessionId: undefined }, undefined)).toThrow(wrong);
+    // That of a session without an id belongs to none that has one.
+    expect(check(owed({ sessionId: '' }), session)).toThrow(wrong);
     // An id that has to be asked for is compared before anything is read.
     const late = plain();
     late.session.sessionId = undefined;
@@ -644,4 +681,48 @@ describe('the session of a resume', () => {
     expect(target.stored).toEqual(wire(callItem('gated'), callItem('free'), outputItem('free'), outputItem('gated')));
     expect(state).toMatchObject({ pendingWrite: undefined, persistedItemCount: 4 });
   });
+
+  it('forgets a held batch of which nothing is left [STATE-324]', async () => {
+    const { session } = plain();
+    const state = record({
+      ...inTurn(),
+      ...owed({ items: wire(callItem('dropped')), held: { policy: null, turn: 1, start: 0 } }),
+    });
+    await writerOf(session, state).writer.writeTurn([], meta);
+    expect(session.addItems).not.toHaveBeenCalled();
+    expect(state.pendingWrite).toBeUndefined();
+  });
+
+  it.each<[string, RunItem[], unknown]>([
+    ['put off with outputs of tools', [callItem('c'), outputItem('c')], ['defer', 'resp_1', { store: false }]],
+    ['put off with an output alone', [outputItem('c')], ['defer', 'resp_1', { store: false }]],
+    ['asked for without', [message('a')], ['compact', 'resp_1', false]],
+  ])(
+    'has a compaction for its response, %s, by whatever the batch is written [SESS-121, STATE-327]',
+    async (_, items, expected) => {
+      for (const end of ['settle', 'turn'] as const) {
+        const told: unknown[] = [];
+        const session = Object.assign(plain().session, {
+          runCompaction: ({ responseId, store }: CompactionOptions = {}) =>
+            Promise.resolve(void told.push(['compact', responseId, store])),
+          deferCompaction: (responseId: string, options: object = {}) =>
+            Promise.resolve(void told.push(['defer', responseId, options])),
+        });
+        const held = { items: wire(...items), responseId: 'resp_1', store: false };
+        const state = record({ ...inTurn(), ...owed({ ...held, held: { policy: null, turn: 1, start: 0 } }) });
+        const compaction = new CompactionHook({
+          session,
+          context: state.context,
+          reasoningItemIdPolicy: undefined,
+          signal: undefined,
+          countUsage: () => undefined,
+        });
+        const { writer } = writerOf(session, state, undefined, compaction);
+        await (end === 'settle'
+          ? writer.settle()
+          : writer.writeTurn([], { ...meta, responseId: 'resp_1', store: false }));
+        expect(told, end).toEqual([expected]);
+      }
+    },
+  );
 });
