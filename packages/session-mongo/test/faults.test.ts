@@ -81,7 +81,7 @@ describe('on a server of its own', () => {
     await other.addItems([user('1')]);
     const session = new MongoDBSession<object>(id, { client: rig.client });
     rig.proxy.stopNext((forward) => void other.replaceHistory([user('2')]).then(forward), {
-      matching: commandOn('find', 'agent_messages'),
+      matching: (request) => commandOn('find', 'agent_messages')(request) && request.includes(id),
     });
     expect(await session.getItems()).toEqual([user('2')]);
   });

