@@ -7,6 +7,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   truncateSync,
   utimesSync,
   writeFileSync,
@@ -97,6 +98,15 @@ describe('the file', () => {
       expect.objectContaining({ items: ['{"role":"user","content":"1"}', '{"role":"user","content":"\\u00fc"}'] }),
       expect.objectContaining({ operation: ['op', expect.stringMatching(/^[0-9a-f]{64}$/)] }),
     ]);
+  });
+
+  it.skipIf(process.platform === 'win32')('is for its owner alone, also once it was written anew', async () => {
+    const dir = freshDir();
+    const session = new FileSession<object>('s', { dir });
+    for (const change of [() => session.addItems([user('1')]), () => session.popItem()]) {
+      await change();
+      expect(statSync(fileOf(dir, 's')).mode & 0o777).toBe(0o600);
+    }
   });
 
   it('has the id for its name up to 200 characters, then its beginning and its hash [SESS-322]', async () => {
