@@ -220,6 +220,34 @@ describe('a fresh segment', () => {
     }
   });
 
+  it('lets a session prepare what it stores: input, turns and held batches, in their stored form [SESS-085, RUN-1607]', async () => {
+    const given: unknown[] = [];
+    const { session, stored } = plain();
+    const kept = user('prepared');
+    const policied = Object.assign(session, {
+      prepareItemsForPersistence(items: readonly AgentInputItem[]) {
+        given.push(items);
+        return [kept];
+      },
+    });
+    const state = record({ reasoningItemIdPolicy: 'omit' });
+    const { writer } = writerOf(policied, state, empty());
+    writer.stageInput([item({ ...user('hi'), created_by: 'x' })]);
+    await writer.writeInput();
+    Object.assign(state, inTurn());
+    const reasoning = new ReasoningItem(agent, { type: 'reasoning', id: 'rs_1', summary: [] });
+    await writer.writeTurn([reasoning, message('b')], meta);
+    expect(stored).toEqual([kept, kept]);
+    expect(given).toEqual([[user('hi')], [{ type: 'reasoning', summary: [] }, ...wire(message('b'))]]);
+    // What the run wrote counts, not what became of it.
+    expect(state.persistedItemCount).toBe(2);
+
+    await writer.holdTurn([message('held')], meta);
+    await writer.writeTurn([message('a')], meta);
+    expect(stored).toEqual([kept, kept, kept]);
+    expect(given.at(-1)).toHaveLength(2);
+  });
+
   it("calls other people's sessions with exactly the documented arguments [SESS#35, SESS-032]", async () => {
     const arities: [string, number][] = [];
     const log =
@@ -660,7 +688,7 @@ describe('the session of a resume', () => {
 
   it('leaves a held batch alone, and the turn that ends the hold writes it first [STATE-324, 327]', async () => {
     const held = owed({
-      items: wire(callItem('gated'), callItem('dropped'), callItem('free'), outputItem('free')),
+      items: wire(callItem('gated'), callItem('dropped'), callItem('open'), callItem('free'), outputItem('free')),
       held: { policy: null, turn: 1, start: 0 },
     });
     expect(check(held, null)).not.toThrow();
@@ -670,7 +698,12 @@ describe('the session of a resume', () => {
     const state = record({
       ...held,
       ...inTurn(),
-      step: { type: 'interruption', interruptions: [], responseAccepted: false, llmEndHooksStarted: true },
+      step: {
+        type: 'interruption',
+        interruptions: [{ callId: 'open' } as never],
+        responseAccepted: false,
+        llmEndHooksStarted: true,
+      },
     });
     const { writer } = writerOf(target.session, state);
     await writer.settle();
@@ -678,8 +711,27 @@ describe('the session of a resume', () => {
     expect(state.pendingWrite?.held).toEqual({ policy: null, turn: 1, start: 0 });
     expect(target.session.addItems).not.toHaveBeenCalled();
     await writer.writeTurn([outputItem('gated')], meta);
-    expect(target.stored).toEqual(wire(callItem('gated'), callItem('free'), outputItem('free'), outputItem('gated')));
-    expect(state).toMatchObject({ pendingWrite: undefined, persistedItemCount: 4 });
+    // Nobody will answer what was dropped; what is open waits still.
+    expect(target.stored).toEqual(
+      wire(callItem('gated'), callItem('open'), callItem('free'), outputItem('free'), outputItem('gated')),
+    );
+    expect(state).toMatchObject({ pendingWrite: undefined, persistedItemCount: 5 });
+  });
+
+  it('holds a turn for its response, also when a later pause of that turn names none [SESS-121, STATE-322]', async () => {
+    const state = record(inTurn());
+    const { writer } = writerOf(plain().session, state, empty());
+    await writer.holdTurn([callItem('a')], { ...meta, responseId: 'resp_1', store: false });
+    await writer.holdTurn([callItem('a'), outputItem('a')], meta);
+    expect(state.pendingWrite).toMatchObject({
+      items: wire(callItem('a'), outputItem('a')),
+      responseId: 'resp_1',
+      store: false,
+    });
+    Object.assign(state, inTurn(2));
+    await writer.holdTurn([callItem('b')], { ...meta, responseId: 'resp_2' });
+    expect(state.pendingWrite).toMatchObject({ responseId: 'resp_2', store: null, held: { turn: 2, start: 2 } });
+    expect(state.pendingWrite?.items).toHaveLength(3);
   });
 
   it('forgets a held batch of which nothing is left [STATE-324]', async () => {
