@@ -35,10 +35,10 @@ export interface DrizzleSessionOptions extends DrizzleOptions, SessionOptions {
   ascii?: boolean | undefined;
 }
 
-/** What the options mean, checked and with defaults. */
 /** Of each call, unless `operationTimeoutMs` says otherwise. */
 export const TIMEOUT_MS = 30_000;
 
+/** What the options mean, checked and with defaults. */
 export interface Config {
   readonly db: DrizzleDatabase;
   readonly dialect: DialectName;

@@ -137,7 +137,7 @@ export class StoreStatements {
   idle(sessionId: string, since: Date | undefined): SQL {
     const { sessions, messages } = this.#tables;
     const idle = since === undefined ? sql`` : sql` and s.updated_at < ${this.#terms.at(within(since))}`;
-    return sql`select (select count(*) from ${messages} c where c.session_id = s.session_id) as items from ${sessions} s where s.session_id = ${sessionId}${idle}`;
+    return sql`select s.session_id as id, (select count(*) from ${messages} c where c.session_id = s.session_id) as items from ${sessions} s where s.session_id = ${sessionId}${idle}`;
   }
 
   /**

@@ -90,7 +90,8 @@ class DrizzleStore implements SessionStoreBackend<DrizzleSession> {
   async get(sessionId: string): Promise<SessionInfo | undefined> {
     const { metadata } = await this.#shared.look();
     const [row] = await this.#shared.query(this.#statements.get(sessionId, metadata));
-    return row && infoOf(row);
+    // MySQL compares without the spaces at the end.
+    return row?.['id'] === sessionId ? infoOf(row) : undefined;
   }
 
   async remove(sessionIds: readonly string[], idleSince?: Date): Promise<{ sessions: number; items: number }> {
@@ -104,7 +105,7 @@ class DrizzleStore implements SessionStoreBackend<DrizzleSession> {
       const items = await this.#shared.transaction(function* () {
         yield* dialect.lock(sessionId, false);
         const [row] = yield* rows(statements.idle(sessionId, idleSince));
-        if (row === undefined) return undefined;
+        if (row?.['id'] !== sessionId) return undefined;
         yield* dialect.deleteMessages(sessionId, 'all');
         yield* dialect.deleteSession(sessionId, found);
         return Number(row['items']);
