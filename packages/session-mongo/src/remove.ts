@@ -1,8 +1,6 @@
-import type { Filter } from 'mongodb';
-
 import { emptied } from './clear.ts';
 import { countOf, emptiedGeneration, integer, isCleared, sameGeneration } from './layout.ts';
-import type { Collections, Count, SessionDocument, StoredDocument } from './layout.ts';
+import type { Collections, Count, StoredDocument } from './layout.ts';
 import { removeBatches } from './lives.ts';
 import type { Emptied, Life } from './lives.ts';
 import { afterCommit } from './outcome.ts';
@@ -23,16 +21,12 @@ export async function removeSession(collections: Collections, session: Removable
 }
 
 /**
- * Empties sessions that are as they were read and that match: from then on they are none, whatever becomes of the rest
+ * Empties sessions that are as they were read: from then on they are none, whatever becomes of the rest
  * (`isCleared`). Some hundred at most: the commands name each.
  *
  * @returns those that this call emptied, and those that were none before; the others were used, or removed, meanwhile
  */
-export async function emptySessions(
-  { sessions }: Collections,
-  read: readonly Removable[],
-  matching: Filter<SessionDocument> = {},
-): Promise<Mark[]> {
+export async function emptySessions({ sessions }: Collections, read: readonly Removable[]): Promise<Mark[]> {
   const marks = read.filter(isCleared).map((one) => markOf(one, countOf(one._generation)));
   const full = read.filter((one) => !isCleared(one));
   if (full.length === 0) return marks;
@@ -41,7 +35,7 @@ export async function emptySessions(
     const mark = markOf(one, emptiedGeneration(countOf(one._generation)));
     // What is written from now on is of a new session. The last use stays as it was: what a removal leaves is as old.
     const update = emptied(integer(mark.generation), { created_at: now });
-    return { mark, updateOne: { filter: { ...unchanged(one), ...matching }, update } };
+    return { mark, updateOne: { filter: unchanged(one), update } };
   });
   const { matchedCount } = await sessions.bulkWrite(
     steps.map(({ updateOne }) => ({ updateOne })),

@@ -101,7 +101,7 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
       .find({ session_id: { $in: [...sessionIds] }, ...idle }, { projection: withoutContents })
       .toArray();
     const counts = await this.#counts(found);
-    const emptied = await commit(this.#collections, () => emptySessions(this.#collections, found, idle));
+    const emptied = await commit(this.#collections, () => emptySessions(this.#collections, found));
     // Gone are they already, whatever else fails.
     await afterCommit(() => removeMarks(this.#collections, emptied));
     const removed = new Set(emptied.map(({ session_id }) => session_id));

@@ -92,7 +92,9 @@ describe('prune', () => {
       expect(await others.session('s1').getItems()).toEqual([user('3')]);
       expect((await others.list({ withCount: true })).sessions).toMatchObject([{ sessionId: 's1', itemCount: 1 }]);
       // It is another one: without metadata, and nothing was done to it yet.
-      expect(await others.get('s1')).not.toHaveProperty('metadata');
+      const found = await others.get('s1');
+      expect(found).not.toHaveProperty('metadata');
+      expect(found?.createdAt?.getTime()).toBeGreaterThan(0);
       await others.session('s1').replaceHistory([user('4')], { operationId: 'replaced' });
       expect(await others.session('s1').getItems()).toEqual([user('4')]);
     },
