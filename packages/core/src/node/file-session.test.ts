@@ -161,6 +161,9 @@ describe('the file', () => {
     expect(before.items).toEqual([user('1'), user('2')]);
     appendFileSync(fileOf(dir, 's'), 'no batch\n');
     expect(await session.readHistory()).toEqual(before);
+    expect(await session.readHistory(0)).toEqual({ items: [], version: before.version });
+    await session.appendIfVersion(before.version, [user('3')]);
+    expect(await session.getItems()).toHaveLength(3);
   });
 
   it('of another session, or of something else, is left alone [SESS-322]', async () => {
@@ -223,6 +226,20 @@ describe('the file', () => {
       expect([kept, JSON.stringify(kept)].some((form) => left.includes(form))).toBe(true);
     expect(left).toContain('7,{"deep":"kept"},null');
     expect((await session.getItems())[0]).toEqual(user('1'));
+  });
+
+  it('tells of each record that is no item where it is, and why [SESS-153]', async () => {
+    const dir = freshDir();
+    await new FileSession<object>('s', { dir }).addItems([user('1')]);
+    const path = fileOf(dir, 's');
+    const { v } = JSON.parse(readFileSync(path, 'utf8').trim().split('\n').at(-1)!) as { v: string };
+    appendFileSync(path, `${JSON.stringify({ v: `${v}0`, at: 0, items: [7, '{', [JSON.stringify(user('2'))]] })}\n`);
+    const told: { position: number; reason: string }[] = [];
+    const session = new FileSession<object>('s', { dir, onCorruptItem: (info) => void told.push(info) });
+    expect(await session.getItems()).toEqual([user('1')]);
+    const inOrder = told.toSorted((a, b) => a.position - b.position);
+    expect(inOrder.map(({ reason }) => reason)).toEqual(['not text', 'not the JSON text of an object', 'not text']);
+    expect(new Set(told.map(({ position }) => position)).size).toBe(3);
   });
 
   it('is not touched by what changes nothing: no items, or an end that cannot be there [SESS-007, SESS-035]', async () => {
