@@ -83,6 +83,15 @@ export const versions: readonly SessionCase[] = [
         check(!seen.has(version), `a version in round ${round} that was not there before a clear`);
         seen.add(version);
         await session.clearSession();
+        if (round === 0) {
+          const changes = {
+            'an append': () => session.appendIfVersion(version, users(1)),
+            'a replacement': () => session.replaceHistory(users(1), { ifVersion: version }),
+          };
+          for (const [name, change] of Object.entries(changes))
+            await refuses(change, 'session_version_conflict', `${name} at a version from before the history was empty`);
+          same(await session.getItems(), [], 'items of a history that was cleared');
+        }
         await session.addItems([user(`anew ${round}`)]);
         await refuses(
           () => session.appendIfVersion(version, users(1)),
