@@ -147,6 +147,9 @@ export const exports: readonly StoreCase[] = [
       same(await store.import(`${scene.id}-copy`, from(lines)), 0, 'count');
       same((await store.get(`${scene.id}-copy`))?.itemCount, 0, 'itemCount');
       await refuses(() => linesOf(store, `${scene.id}-none`), 'session_error', 'export() of no session');
+      await store.session(`${scene.id}-full`).addItems(turns(1));
+      await store.import(`${scene.id}-full`, from(lines), { ifExists: 'replace' });
+      same(await store.session(`${scene.id}-full`).getItems(), [], 'items after a replacement by none');
     },
   },
   {

@@ -76,6 +76,9 @@ export const stores: readonly StoreCase[] = [
       same((await store.get(`${scene.id}-other`))?.metadata, { tag: 'y' }, 'metadata of the other session');
       await store.session(scene.id).addItems([user('anew')]);
       same((await store.get(scene.id))?.metadata, undefined, 'metadata of the new session');
+      await store.setMetadata(`${scene.id}-empty`, { tag: 1 });
+      same(await store.delete(`${scene.id}-empty`), true, 'delete() of a session without items');
+      same(await store.get(`${scene.id}-empty`), undefined, 'get() of it afterwards');
     },
   },
   {
