@@ -133,7 +133,8 @@ describe('better-sqlite3', () => {
       expect(prepare).toHaveBeenCalled();
     }
     await use(session);
-    if (method === 'all') expect(asked).toBeGreaterThan(0);
+    // Statements that give no rows are drizzle's own begin and end alone.
+    expect(asked > 0).toBe(method === 'all');
     expect(await session.getItems()).toEqual([user('first'), user('second')]);
     client.close();
   });
