@@ -238,6 +238,16 @@ describe('lists', () => {
   });
 });
 
+it('lists by time look at the last update, whenever a session was made [SESS-372]', async () => {
+  const path = freshPath();
+  await using store = new SQLiteSessionStore(path);
+  await store.session('a').addItems([user('x')]);
+  sql(path, `UPDATE agent_sessions SET created_at = '2020-01-01 00:00:00'`);
+  const limit = new Date('2021-01-01T00:00:00Z');
+  expect((await store.list({ updatedAfter: limit })).sessions).toHaveLength(1);
+  expect((await store.list({ updatedBefore: limit })).sessions).toEqual([]);
+});
+
 it('a fork does not write to rows that have no session [SESS-373]', async () => {
   const path = freshPath();
   await using store = new SQLiteSessionStore({ path });
