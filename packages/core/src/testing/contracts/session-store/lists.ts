@@ -99,6 +99,14 @@ export const lists: readonly StoreCase[] = [
         ids.slice(1, 3),
         'those between',
       );
+      // An old session that was used just now.
+      await store.session(ids[0] ?? '').addItems([user('again')]);
+      same(
+        idsOf(await all(store, { updatedBefore: time(3) })),
+        ids.slice(1, 2),
+        'those before, but for one used since',
+      );
+      same(idsOf(await all(store, { updatedAfter: time(1) })), ids.slice(0, 1), 'the one that was used since');
     },
   },
   {
