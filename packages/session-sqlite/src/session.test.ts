@@ -297,6 +297,19 @@ describe('options', () => {
     expect(await other.getItems()).toEqual(users(2));
   });
 
+  it('has operations of its own where one table of the pair is the default one [SESS-034, 158]', async () => {
+    const append = { operationId: 'op', transaction: { type: 'append_items', items: users(1) } } as const;
+    for (const [tables, operations] of [
+      [{ sessionsTable: 'chats' }, 'agent_messages_operations'],
+      [{ messagesTable: 'chat_items' }, 'chat_items_operations'],
+    ] as const) {
+      const path = freshPath();
+      await new SQLiteSession<object>('s', { path, ...tables }).applyHistoryTransaction(append);
+      const kept = sql(path, `SELECT name FROM sqlite_master WHERE name LIKE '%operations'`);
+      expect(kept).toEqual([{ name: operations }]);
+    }
+  });
+
   it('writes as durably as it is told, FULL by default [SESS-182]', async () => {
     const pragmas = async (synchronous?: 'FULL' | 'NORMAL'): Promise<unknown> => {
       const path = freshPath();

@@ -107,6 +107,8 @@ describe('sessions of a store', () => {
     expect(sql(path, 'SELECT operation_id FROM chat_items_operations')).toEqual([{ operation_id: 'op' }]);
     await store.fork('a', 'b');
     expect(await store.session('b').getItems(9)).toEqual([user('1'), user('2'), user('3')]);
+    await store.delete('a');
+    expect(sql(path, 'SELECT operation_id FROM chat_items_operations')).toEqual([]);
     expect(sql(path, 'SELECT name FROM sqlite_master WHERE name = ?', 'agent_messages')).toEqual([]);
   });
 
