@@ -820,6 +820,24 @@ describe('long histories', () => {
     database.close();
   });
 
+  it('have the version of their items, also when somebody appends between two pages [SESS-037, SESS-160]', async () => {
+    const database = new DatabaseSync(freshPath());
+    let onPage = (): void => undefined;
+    const handle = watchedHandle(database, { after: (found) => (found.length === 500 ? onPage() : undefined) });
+    const session = new SQLiteSession<object>('s', { database: handle });
+    await session.addItems(users(700));
+    onPage = () => {
+      onPage = () => undefined;
+      database.exec(`INSERT INTO agent_messages (session_id, message_data) VALUES ('s', '{"role":"user"}')`);
+    };
+    const { items, version } = await session.readHistory();
+    expect(items).toEqual(users(700));
+    await expect(session.appendIfVersion(version, users(1))).rejects.toMatchObject({
+      code: 'session_version_conflict',
+    });
+    database.close();
+  });
+
   it(
     'cost a tail read no more rows than it gives, and items of 10 MB fit [SESS#48, SESS-160]',
     { timeout: 60_000 },
