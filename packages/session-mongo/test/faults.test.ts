@@ -64,22 +64,27 @@ describe('on a server of its own', () => {
 
   it('a call that gets no answer in time has an unknown outcome, a read fails as what it is [SESS-156]', async () => {
     const id = freshName();
-    await new MongoDBSession<object>(id, { client: rig.client }).addItems([user('1')]);
-    const session = new MongoDBSession<object>(id, { client: rig.client, operationTimeoutMs: 300 });
+    await using client = new MongoClient(rig.url, quick);
+    const open = (operationTimeoutMs: number): MongoDBSession<object> =>
+      new MongoDBSession<object>(id, { client, operationTimeoutMs });
+    await open(30_000).addItems([user('1')]);
+    const session = open(300);
     rig.proxy.silence(true);
     await expect(session.addItems([user('2')])).rejects.toThrow(SessionOutcomeUnknownError);
     await expect(session.getItems()).rejects.toThrow('operationTimeoutMs');
     expect(await session.ping()).toBe(false);
     rig.proxy.silence(false);
     rig.proxy.cutAll();
-    await expect.poll(() => session.ping(), { timeout: 30_000 }).toBe(true);
+    await expect.poll(() => open(5000).ping()).toBe(true);
   });
 
   it('a read that is overtaken by a replacement gives the new history [SESS-243]', async () => {
     const id = freshName();
     const other = new MongoDBSession<object>(id, { client: rig.direct });
     await other.addItems([user('1')]);
-    const session = new MongoDBSession<object>(id, { client: rig.client });
+    // One whose connections met no fault.
+    await using client = new MongoClient(rig.url, quick);
+    const session = new MongoDBSession<object>(id, { client });
     rig.proxy.stopNext((forward) => void other.replaceHistory([user('2')]).then(forward), {
       matching: (request) => commandOn('find', 'agent_messages')(request) && request.includes(id),
     });
@@ -183,6 +188,8 @@ describe('errors of the driver', () => {
       await expect(call()).rejects.toMatchObject({ name: 'MongoServerSelectionError' });
     expect(await session.ping()).toBe(false);
     const server = await MongoServer.start({ port });
+    // It may take longer than that to connect.
+    await expect.poll(() => session.ping()).toBe(true);
     await session.addItems([user('1')]);
     expect(await session.getItems()).toEqual([user('1')]);
     await session.close();

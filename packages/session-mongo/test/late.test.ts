@@ -181,6 +181,42 @@ describe('takes nothing of the next session of the same id', () => {
     await expect(checkWhole()).resolves.toBeUndefined();
   });
 
+  it('a replacement that would put what came late behind a history of this one [SESS-247]', async () => {
+    await begin();
+    let looks = 0;
+    await meanwhile(
+      'find messages',
+      calls['replace']!,
+      async () => {
+        await replaceLife();
+        await other().replaceHistory([user('new')]);
+        // Reserved before the removal.
+        const message_data = ['{"role":"user","content":"came late"}'];
+        await documents.messages.insertOne({ session_id: 's', seq: 4, generation: 0, message_data } as never);
+      },
+      () => ++looks === 2,
+    );
+    expect(texts(await other().getItems())).toEqual(['new']);
+    expect(await documents.sessions.findOne()).toMatchObject({ _seq: 5 });
+  });
+
+  it('what came late, which no replacement puts behind a clear that came meanwhile [SESS-246, 247]', async () => {
+    await begin();
+    let looks = 0;
+    await meanwhile(
+      'find messages',
+      calls['replace']!,
+      async () => {
+        await other().clearSession();
+        const message_data = ['{"role":"user","content":"came late"}'];
+        await documents.messages.insertOne({ session_id: 's', seq: 4, generation: 0, message_data } as never);
+      },
+      () => ++looks === 2,
+    );
+    expect(await other().getItems()).toEqual([]);
+    expect(await new MongoDBSessionStore({ client, database }).get('s')).toBeUndefined();
+  });
+
   it('a mark of a clear that goes with a prune [SESS-246, 374]', async () => {
     for (const command of ['find messages', 'find sessions _cleared', 'delete messages', 'delete sessions']) {
       await begin();

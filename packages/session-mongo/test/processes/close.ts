@@ -11,7 +11,8 @@ const clientOptions = { connectTimeoutMS: 0, ...(what === 'idle' && { maxIdleTim
 const options = { url, operationTimeoutMs: 2000, clientOptions };
 const owner = what === 'store' ? new MongoDBSessionStore(options) : new MongoDBSession<object>('s', options);
 const session = owner instanceof MongoDBSession ? owner : owner.session('s');
-await session.addItems([{ role: 'user', content: '1' }]);
+// However long that takes.
+while (!(await session.ping()));
 await setTimeout(5);
 process.kill(Number(server), 'SIGSTOP');
 const read =
