@@ -1,5 +1,7 @@
 import type { Cluster, Redis } from 'ioredis';
 
+import { isAnswer } from './connection.ts';
+
 /** What an operator should know of the settings of each server (SESS-231). */
 export async function adviceFor(client: Redis | Cluster): Promise<string[]> {
   const servers = client.isCluster ? (client as Cluster).nodes('master') : [client as Redis];
@@ -21,7 +23,8 @@ async function adviceOf(server: Redis): Promise<string[]> {
       const [value = ''] = Array.isArray(answer) ? answer.slice(1) : Object.values(answer as object);
       settings.set(name, String(value));
     }
-  } catch {
+  } catch (error) {
+    if (!isWithheld(error)) throw error;
     return [
       'The settings cannot be read (CONFIG GET): see to it that maxmemory-policy is noeviction and that there is persistence.',
     ];
@@ -41,4 +44,9 @@ async function adviceOf(server: Redis): Promise<string[]> {
       `appendfsync is ${settings.get('appendfsync')}: a crash of the machine may lose the last writes. always loses none.`,
     );
   return advice;
+}
+
+/** This user may not ask, or the service does not have the command. All else says nothing of settings: no connection, a wrong login. */
+function isWithheld(error: unknown): boolean {
+  return isAnswer(error) && /^(NOPERM|ERR) /.test(error.message);
 }

@@ -294,6 +294,19 @@ describe('a store', () => {
     await client.quit();
   });
 
+  it('gives no advice on a server that is not there, or lets it not in [SESS-231]', async () => {
+    const server = await startServer('redis', { args: ['--requirepass', 'right'] });
+    const adviceOf = async (url: string): Promise<string[]> => {
+      await using store = RedisSessionStore.open(url);
+      return await store.check();
+    };
+    const { host } = new URL(server.url);
+    await expect(adviceOf(`redis://:wrong@${host}`)).rejects.toThrow(/WRONGPASS/);
+    await expect(adviceOf(`redis://${host}`)).rejects.toThrow(/NOAUTH/);
+    await server.stop();
+    await expect(adviceOf(`redis://:right@${host}`)).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+  });
+
   it('tells what of the settings an operator should change [SESS-231]', async () => {
     const lax = await startServer('redis', { args: ['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'] });
     const careful = await startServer('redis', { durable: true });
