@@ -87,6 +87,12 @@ function has(request: Buffer, text: string | undefined): boolean {
   return text === undefined || request.includes(text.replace('!', '')) !== text.startsWith('!');
 }
 
+/** Of a replacement among batches: for its operation, for what is replaced, for what came late. */
+function lastLook(): () => boolean {
+  let looks = 0;
+  return () => ++looks === 3;
+}
+
 /** Runs the call until one of its commands stands still, then what happens meanwhile, then the rest of it. */
 async function meanwhile(
   command: string,
@@ -175,15 +181,14 @@ describe('takes nothing of the next session of the same id', () => {
 
   it('what looks for batches that came late, after a replacement [SESS-247]', async () => {
     await begin();
-    let looks = 0;
-    // The first look is for what is replaced.
-    await meanwhile('find messages', calls['replace']!, replaceLife, () => ++looks === 2);
+    const isLast = lastLook();
+    await meanwhile('find messages', calls['replace']!, replaceLife, isLast);
     await expect(checkWhole()).resolves.toBeUndefined();
   });
 
   it('a replacement that would put what came late behind a history of this one [SESS-247]', async () => {
     await begin();
-    let looks = 0;
+    const isLast = lastLook();
     await meanwhile(
       'find messages',
       calls['replace']!,
@@ -194,15 +199,46 @@ describe('takes nothing of the next session of the same id', () => {
         const message_data = ['{"role":"user","content":"came late"}'];
         await documents.messages.insertOne({ session_id: 's', seq: 4, generation: 0, message_data } as never);
       },
-      () => ++looks === 2,
+      isLast,
     );
     expect(texts(await other().getItems())).toEqual(['new']);
     expect(await documents.sessions.findOne()).toMatchObject({ _seq: 5 });
   });
 
+  it('a replacement that puts what came late behind its history, while its operation is made there [SESS-247]', async () => {
+    await begin();
+    let insert = (): void => undefined;
+    const held = new Promise<void>((resolve) => (insert = resolve));
+    let late = Promise.resolve();
+    await new Promise<void>((resolve) => {
+      const waiting = hooked(client, async (command, collection) => {
+        if (command !== 'insertOne' || collection !== 'agent_messages') return;
+        resolve();
+        await held;
+      });
+      late = append(new MongoDBSession<object>('s', { client: waiting, database }), 'came late');
+    });
+    const isLast = lastLook();
+    const replacing = (): Promise<unknown> =>
+      meanwhile(
+        'find messages',
+        calls['replace']!,
+        async () => {
+          insert();
+          await late;
+        },
+        isLast,
+      );
+    await meanwhile('update messages seq', replacing, async () => {
+      await replaceLife();
+      await append(other(), 'came late');
+    });
+    await expect(checkWhole(['came late'])).resolves.toBeUndefined();
+  });
+
   it('what came late, which no replacement puts behind a clear that came meanwhile [SESS-246, 247]', async () => {
     await begin();
-    let looks = 0;
+    const isLast = lastLook();
     await meanwhile(
       'find messages',
       calls['replace']!,
@@ -211,7 +247,7 @@ describe('takes nothing of the next session of the same id', () => {
         const message_data = ['{"role":"user","content":"came late"}'];
         await documents.messages.insertOne({ session_id: 's', seq: 4, generation: 0, message_data } as never);
       },
-      () => ++looks === 2,
+      isLast,
     );
     expect(await other().getItems()).toEqual([]);
     expect(await new MongoDBSessionStore({ client, database }).get('s')).toBeUndefined();

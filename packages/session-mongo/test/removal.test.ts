@@ -92,6 +92,19 @@ describe('a removal', () => {
     },
   );
 
+  it('that was made in part has an unknown outcome, and another one ends it [SESS-151, 374]', async () => {
+    await fill();
+    for (const [at, session_id] of ['x', 'y'].entries())
+      await documents.sessions.updateOne({ session_id }, { $set: { created_at: new Date(at) } });
+    // What is emptied is as new: here only one may be.
+    await documents.sessions.createIndex({ created_at: 1 }, { unique: true });
+    await expect(store.prune({ idleForMs: 1000 })).rejects.toMatchObject({ code: 'session_outcome_unknown' });
+    expect((await store.list({ withCount: true })).sessions).toMatchObject([{ itemCount: 2 }]);
+    await documents.sessions.dropIndex('created_at_1');
+    expect(await store.prune({ idleForMs: 1000 })).toEqual({ sessions: 1, items: 2 });
+    expect(await left()).toEqual([0, 0]);
+  });
+
   it('that the server refuses is refused in the words of the driver, and nothing was done [SESS-151]', async () => {
     const users = { eve: { password: 'read', readOnly: true }, ada: { password: 'all' } };
     const server = await MongoServer.start({ users });
