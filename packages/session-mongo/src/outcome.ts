@@ -57,7 +57,7 @@ function mayHaveHappened(error: unknown, repeats: boolean): boolean {
   if (error instanceof MongoBulkWriteError) {
     // The driver wraps what became of the connection, whose name is gone then.
     if ((error.errorResponse as unknown) instanceof Error) return mayHaveHappened(error.errorResponse, repeats);
-    if (error.matchedCount > 0 || error.result.getWriteConcernError() !== undefined) return true;
+    if (error.matchedCount > 0) return true;
   }
   if (typeof name === 'string' && (IN_FLIGHT.has(name) || (repeats && AT_REPETITION.has(name)))) return true;
   // Written, but perhaps not on enough members.

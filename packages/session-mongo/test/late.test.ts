@@ -318,6 +318,15 @@ describe('takes nothing of the next session of the same id', () => {
     },
   );
 
+  it('nor what is appended to one of several, before a prune reads what goes [SESS-374]', async () => {
+    await begin();
+    // Its generation is behind that of the other.
+    await documents.sessions.insertOne({ session_id: 'far', _seq: 0, _generation: 2 ** 30 });
+    await documents.sessions.updateMany({}, { $set: { updated_at: new Date(0) } });
+    await meanwhile('find messages', calls['prune']!, () => append(other(), 'new'));
+    expect(texts(await other().getItems())).toEqual(['new']);
+  });
+
   it('nor of an import that made way for what came meanwhile: a clear [SESS-246, 376]', async () => {
     await begin();
     let reached = (): void => undefined;

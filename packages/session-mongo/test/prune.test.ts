@@ -122,6 +122,15 @@ describe('prune', () => {
     expect(await others.session('s0').getItems()).toEqual([user('3')]);
   });
 
+  it('leaves what is appended to one that had no numbers, before its document goes [SESS-242, 374]', async () => {
+    const database = await idle(1);
+    await raw(client, database).sessions.updateOne({}, { $unset: { _seq: 1 } });
+    const others = new MongoDBSessionStore({ client, database });
+    const append = () => others.session('s0').addItems([user('3')]);
+    expect(await watched(database, { 'deleteOnes agent_sessions': append }).store.delete('s0')).toBe(true);
+    expect((await others.list({ withCount: true })).sessions).toMatchObject([{ sessionId: 's0', itemCount: 1 }]);
+  });
+
   it('has an unknown outcome when an answer is lost, as a delete has [SESS-151, 374]', async () => {
     const database = await idle(2);
     const lost = { 'updateOnes agent_sessions': () => Promise.reject(new MongoNetworkError('lost')) };

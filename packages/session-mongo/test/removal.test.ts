@@ -121,6 +121,24 @@ describe('a removal', () => {
     await server.stop();
   });
 
+  it('that may not ask which sessions it emptied has an unknown outcome [SESS-151, 374]', async () => {
+    const server = await MongoServer.start();
+    await using own = new MongoClient(server.url);
+    const others = new MongoDBSessionStore({ client: own, database });
+    for (const id of ['x', 'y']) await others.session(id).addItems([user('1')]);
+    const failing = hooked(own, async (command, collection) => {
+      if (command !== 'bulkWrite' || collection !== 'agent_sessions') return;
+      await others.session('y').addItems([user('2')]);
+      const data = { failCommands: ['find'], errorCode: 13, namespace: `${database}.agent_sessions` };
+      await own.db('admin').command({ configureFailPoint: 'failCommand', mode: { times: 1 }, data });
+    });
+    const pruning = new MongoDBSessionStore({ client: failing, database });
+    await expect(pruning.prune({ olderThan: new Date(8e15) })).rejects.toBeInstanceOf(SessionOutcomeUnknownError);
+    expect((await others.list({ withCount: true })).sessions).toMatchObject([{ sessionId: 'y', itemCount: 2 }]);
+    await own.close();
+    await server.stop();
+  });
+
   it('on a replica set is made by the second try of the driver; written, and not on enough members, it is unknown [SESS-151, 250]', async () => {
     const server = await startReplicaSet();
     await using other = new MongoClient(server.url, quick);

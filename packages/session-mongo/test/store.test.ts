@@ -165,6 +165,7 @@ describe('a session that was cleared', () => {
     await using store = new MongoDBSessionStore({ client: waiting, database });
     await new MongoDBSession('from', { client, database }).addItems([user('1')]);
     await expect(store.fork('from', 's')).rejects.toMatchObject({ code: 'session_error' });
+    expect(await raw(client, database).messages.countDocuments({ session_id: 's' })).toBe(0);
     const found = await new MongoDBSessionStore({ client, database }).get('s');
     expect(found).toMatchObject({ itemCount: 0, metadata: { tag: 1 } });
   });
@@ -266,6 +267,39 @@ describe('an import', () => {
     await using store = new MongoDBSessionStore({ client: failing, database });
     await expect(store.import('s', exportOf(3))).rejects.toMatchObject({ code: 'session_outcome_unknown' });
     expect(await new MongoDBSession('s', { client, database }).getItems()).toHaveLength(3);
+  });
+
+  it('that counts already when its time is over has an unknown outcome, and is not taken away again [SESS-151, 156, 376]', async () => {
+    const database = freshName();
+    const others = new MongoDBSessionStore({ client, database });
+    await others.session('s').addItems([user('x')]);
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    let outcome: Promise<unknown> | undefined;
+    const late = hooked(client, async (command, collection) => {
+      if (command !== 'bulkWrite' || collection !== 'agent_messages') return;
+      await vi.advanceTimersByTimeAsync(30_001);
+      await outcome;
+    });
+    const store = new MongoDBSessionStore({ client: late, database });
+    outcome = store.import('s', exportOf(3), { ifExists: 'replace' }).catch((error: unknown) => error);
+    expect(await outcome).toMatchObject({ code: 'session_outcome_unknown' });
+    expect(await others.session('s').getItems()).toEqual(['0', '1', '2'].map(user));
+  });
+
+  it('goes on when its session is removed meanwhile [SESS-374, 376]', async () => {
+    const database = freshName();
+    const others = new MongoDBSessionStore({ client, database });
+    await others.session('s').addItems([user('x')]);
+    let removed: boolean | undefined;
+    const meddling = hooked(client, async (command, collection) => {
+      if (removed !== undefined || command !== 'updateOne' || collection !== 'agent_sessions') return;
+      removed = await others.delete('s');
+    });
+    await using store = new MongoDBSessionStore({ client: meddling, database });
+    expect(await store.import('s', exportOf(3), { ifExists: 'append' })).toBe(3);
+    expect(removed).toBe(true);
+    expect(await others.session('s').getItems()).toEqual(['0', '1', '2'].map(user));
   });
 
   it('is whole, whatever others do with the session meanwhile, and leaves nothing when it failed [SESS-247, 376]', async () => {
