@@ -359,10 +359,16 @@ describe.each<DriverName>(['node-postgres', 'mysql2', 'better-sqlite3'])('on %s'
     const one = session();
     for (const any of [one, session(), session()]) await any.addItems(users(3000));
     if (opened.dialect === 'pg') await execute(opened, sql`analyze agent_messages`);
-    const { dialect } = historyOf(opened.db, one.sessionId);
-    const tail = dialect.newest(one.sessionId, 20);
+    const history = historyOf(opened.db, one.sessionId);
+    await history.look();
+    const { dialect } = history;
+    // As readers ask for it; MariaDB has a statement of its own for them.
+    const tail = dialect.settled?.(one.sessionId, 20) ?? dialect.newest(one.sessionId, 20);
     const plan = opened.dialect === 'sqlite' ? sql`explain query plan ${tail}` : sql`explain ${tail}`;
-    expect(JSON.stringify(await execute(opened, plan))).toContain('idx_agent_messages_session_time');
+    const found = JSON.stringify(await execute(opened, plan));
+    expect(found).toContain('idx_agent_messages_session_time');
+    // In the order of the index: a sort would read all of the session first.
+    expect(found).not.toMatch(/TEMP B-TREE FOR ORDER BY|filesort|-> +Sort +\(/);
     expect(await one.getItems(20)).toEqual(users(20, 2981));
   });
 
