@@ -571,6 +571,20 @@ bothForms((runForm, form) => {
       expect(asked()).toHaveLength(1);
     });
 
+    it('asks by items where the responses of the run are not stored by the service [SESS-121, SESS#63]', async () => {
+      const { compacting, asked } = await wrapped(new MemorySession());
+      const agent = new Agent({
+        name: 'A',
+        model: busyModel(6),
+        tools: [effectTool('t', [])],
+        modelSettings: { store: false },
+      });
+      await runForm(agent, 'x', { session: compacting });
+      expect(asked()).toHaveLength(1);
+      expect(asked()[0]).not.toHaveProperty('previous_response_id');
+      expect(kindsOf(asked()[0]?.['input'] as AgentInputItem[])).toBe(`u${' fc fco'.repeat(6)} m`);
+    });
+
     it('replaces only what the model saw, from a message of the user on, and asks by items [SESS-320, 323, 325, SESS#93]', async () => {
       const session = new MemorySession('s', { sessionSettings: { limit: 2 } });
       const { compacting, asked } = await wrapped(session);
