@@ -1,4 +1,15 @@
+import { kinds } from '../base/options.ts';
+import type { Check } from '../base/options.ts';
 import { SessionError } from './errors.ts';
+
+/** The longest time that a timer takes; longer ones would fire at once. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+/** Of an option that bounds calls. */
+export const boundMs: Check = (value) =>
+  kinds.integer(1)(value) === undefined && Number(value) <= LONGEST_MS
+    ? undefined
+    : `an integer of at least 1 and at most ${LONGEST_MS}`;
 
 /** The store gave no answer in time: a change has an unknown outcome then; a read is tried again by whoever wants it. */
 export class OutOfTime extends SessionError {

@@ -30,6 +30,7 @@ const wrong: readonly (readonly [string, unknown, unknown, RegExp])[] = [
   ['a blank name', () => backend, { name: ' ' }, /'name' of the set-up of StoredSession/],
   ['an unknown member', () => backend, { name, timeout: 5 }, /Unknown option 'timeout'.*Did you mean 'timeoutMs'/],
   ['a time of nothing', () => backend, { name, timeoutMs: 0 }, /'timeoutMs' of the set-up.*at least 1/],
+  ['a time that no timer takes', () => backend, { name, timeoutMs: 2 ** 31 }, /'timeoutMs' of.*at most 2147483647/],
   ['a text as encoding', () => backend, { name, encoding: 'ascii' }, /'encoding' of the set-up.*an object/],
   [
     'an unknown style',
@@ -86,6 +87,14 @@ describe('a session over a backend of somebody', () => {
     expect(made).toBe(0);
     expect(new StoredSession('s', open, { name, options: {}, timeoutMs: undefined }).sessionId).toBe('s');
     expect(made).toBe(1);
+  });
+
+  it('takes as its time what a timer takes, and no more [SESS-156]', async () => {
+    const open = (operationTimeoutMs: number) =>
+      new StoredSession('s', () => backend, { name, options: { operationTimeoutMs } });
+    expect(await open(2 ** 31 - 1).ping()).toBe(true);
+    for (const more of [2 ** 31, 2 ** 40])
+      expect(() => open(more)).toThrow(/'operationTimeoutMs' of MySession must be an integer .* at most 2147483647/);
   });
 
   it('passes what its own getters throw [SESS-151]', () => {

@@ -1,13 +1,14 @@
 import { UserError } from '../base/errors.ts';
 import { checkOptions, kindOf, kinds } from '../base/options.ts';
 import type { Check } from '../base/options.ts';
+import { boundMs } from './bounded.ts';
 
 const checks: Readonly<Record<string, Check>> = {
   name: kinds.nonEmptyString,
   // Looked at as the options of the backend's own class.
   options: kinds.any,
   encoding: kinds.object,
-  timeoutMs: kinds.integer(1),
+  timeoutMs: boundMs,
 };
 
 /**

@@ -4,7 +4,7 @@ import { getLogger } from '../base/logger.ts';
 import { checkOptions, kinds } from '../base/options.ts';
 import type { Check } from '../base/options.ts';
 import type { AgentInputItem } from '../items/items.ts';
-import { bounded, OutOfTime } from './bounded.ts';
+import { bounded, boundMs, OutOfTime } from './bounded.ts';
 import { encodeItems } from './codec.ts';
 import { contentDigest } from './contract.ts';
 import type { HistoryOperation, ManagedSession, SessionOptions, SessionSettings } from './contract.ts';
@@ -26,7 +26,7 @@ import { StoreLife } from './store-life.ts';
 /** Checks of `SessionOptions`, for the options of a backend. */
 export const sessionOptionChecks: Readonly<Record<keyof SessionOptions, Check>> = {
   sessionSettings: kinds.object,
-  operationTimeoutMs: kinds.integer(1),
+  operationTimeoutMs: boundMs,
   corruptItems: kinds.oneOf('skip', 'throw'),
   onCorruptItem: kinds.function,
 };
