@@ -1,10 +1,10 @@
 import { configureLogging } from '@agents/core';
 import { SessionClosedError, SessionOutcomeUnknownError } from '@agents/core/session';
 import { MongoServer } from '@agents/mongo-server';
-import { faultKinds, faultOperations, freePort, meetFault } from '@agents/testkit';
+import { CuttingProxy, faultKinds, faultOperations, freePort, meetFault } from '@agents/testkit';
 import type { FaultKind, FaultOutcome } from '@agents/testkit';
 import { MongoClient, MongoError } from 'mongodb';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { MongoDBSession } from '../src/index.ts';
 import type { Rig } from './faults/rig.ts';
@@ -171,6 +171,32 @@ describe('a session of its own client', () => {
     await session.close();
     expect(close).toHaveBeenCalledTimes(2);
     close.mockRestore();
+  });
+
+  it('says good-bye to its server; to one that hangs it says nothing, and does not wait [SESS-154]', async () => {
+    const proxy = await CuttingProxy.start(Number(new URL(mongoUrl()).port));
+    let goodByes = 0;
+    const count = (forward: () => void): void => {
+      goodByes++;
+      forward();
+    };
+    for (const isSilent of [false, true]) {
+      proxy.stopNext(count, { matching: (request) => request.includes('endSessions\0') });
+      const url = `mongodb://127.0.0.1:${proxy.port}/?directConnection=true`;
+      const session = new MongoDBSession<object>('s', { url, database: freshName() });
+      expect(await session.getItems()).toEqual([]);
+      proxy.silence(isSilent);
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+      onTestFinished(() => void vi.useRealTimers());
+      const read = session.getItems().catch((error: unknown) => error);
+      if (isSilent) await vi.advanceTimersByTimeAsync(30_001);
+      expect((await read) instanceof Error).toBe(isSilent);
+      // No time passes.
+      await session.close();
+      vi.useRealTimers();
+    }
+    expect(goodByes).toBe(1);
+    await proxy.close();
   });
 });
 
