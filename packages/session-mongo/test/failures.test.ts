@@ -94,15 +94,16 @@ describe('a server', () => {
     const url = server.url.replace('://', '://ada:secret@');
     const session = new MongoDBSession<object>('s', { url, clientOptions });
     for (const call of [() => session.addItems(users(1)), () => session.getItems()]) {
-      const error = await errorOf(call());
+      let error: unknown;
+      // A machine that is busy may not have seen the certificate in that time.
+      await expect.poll(async () => String((error = await errorOf(call())))).toContain('certificate has expired');
       expect(error).toBeInstanceOf(MongoServerSelectionError);
-      expect((error as Error).message).toContain('certificate has expired');
       expect(inspect(error, { depth: 20 })).not.toContain('secret');
     }
     await session.close();
     await expect.poll(() => server.connections).toBe(0);
     // It is the date alone.
-    const careless = { ...clientOptions, tlsAllowInvalidCertificates: true };
+    const careless = { tls: true, ca: cert, tlsAllowInvalidCertificates: true };
     await using other = new MongoDBSession<object>('s', { url: server.url, clientOptions: careless });
     await other.addItems(users(1));
     expect(await other.getItems()).toEqual(users(1));

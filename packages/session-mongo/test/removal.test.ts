@@ -168,6 +168,15 @@ describe('a removal', () => {
       retryWrites: false,
       retryReads: false,
     });
+    // That may take longer.
+    await expect
+      .poll(() =>
+        lost.connect().then(
+          () => 'connected',
+          () => 'not yet',
+        ),
+      )
+      .toBe('connected');
     const failing = hooked(lost, async (command) => {
       if (command !== 'bulkWrite') return;
       proxy.refuse(true);
