@@ -51,8 +51,10 @@ describe('the mark of a clear', () => {
     await append('2');
     await session().replaceHistory([user('3')], { operationId: 'op' });
     await store.setMetadata('s', { tag: 1 });
+    await documents.sessions.updateOne({}, { $set: { created_at: new Date(0) } });
     await session().clearSession();
     const found = await documents.sessions.findOne({}, { projection: { _id: 0 } });
+    expect(found?.created_at).toEqual(found?.updated_at);
     const times = { created_at: expect.any(Date) as Date, updated_at: expect.any(Date) as Date };
     const numbers = { _seq: found?._seq, _cleared: found?._seq, _generation: expect.any(Number) as number };
     expect(found).toEqual({ session_id: 's', ...times, ...numbers });

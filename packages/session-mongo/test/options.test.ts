@@ -124,6 +124,21 @@ it.each(
   for (const text of await unanswered(calls)) expect(text).toContain(`within ${operationTimeoutMs ?? 30_000} ms`);
 });
 
+it('what a store makes by itself has the life of its sessions [SESS-253]', async () => {
+  const store = new MongoDBSessionStore({ client, database, createIndexes: false, ttlMs: 1_000_000 });
+  await new MongoDBSession('from', { client, database, createIndexes: false }).addItems(users('1'));
+  await store.setMetadata('made', { a: 1 });
+  await store.fork('from', 'forked');
+  await store.import('imported', store.export('from'));
+  const lasting = { session_id: { $ne: 'from' }, expires_at: { $gt: new Date() } };
+  const ids = ['forked', 'imported', 'made'];
+  expect((await client.db(database).collection('agent_sessions').distinct('session_id', lasting)).toSorted()).toEqual(
+    ids,
+  );
+  const batches = client.db(database).collection('agent_messages');
+  expect((await batches.distinct('session_id', lasting)).toSorted()).toEqual(ids.slice(0, 2));
+});
+
 it('settings of one session come before those of its store [SESS-003]', async () => {
   const store = new MongoDBSessionStore({ client, database, sessionSettings: { limit: 2 } });
   await store.session('s').addItems(users('1', '2', '3'));
