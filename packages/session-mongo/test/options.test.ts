@@ -131,12 +131,10 @@ it('what a store makes by itself has the life of its sessions [SESS-253]', async
   await store.fork('from', 'forked');
   await store.import('imported', store.export('from'));
   const lasting = { session_id: { $ne: 'from' }, expires_at: { $gt: new Date() } };
-  const ids = ['forked', 'imported', 'made'];
-  expect((await client.db(database).collection('agent_sessions').distinct('session_id', lasting)).toSorted()).toEqual(
-    ids,
-  );
-  const batches = client.db(database).collection('agent_messages');
-  expect((await batches.distinct('session_id', lasting)).toSorted()).toEqual(ids.slice(0, 2));
+  const idsIn = async (name: string): Promise<unknown[]> =>
+    await client.db(database).collection(name).distinct('session_id', lasting);
+  expect(new Set(await idsIn('agent_sessions'))).toEqual(new Set(['forked', 'imported', 'made']));
+  expect(new Set(await idsIn('agent_messages'))).toEqual(new Set(['forked', 'imported']));
 });
 
 it('settings of one session come before those of its store [SESS-003]', async () => {
