@@ -111,6 +111,19 @@ describe.each(cells)('%s over %s', (form, by) => {
       expect(text).toContain('within 30000 ms');
     await owner[Symbol.asyncDispose]();
   });
+
+  it('ends with a close of what owns its client, and leaves a client that was given [SESS-154]', async () => {
+    const { session, owner } = await open({});
+    await session.addItems(users('1'));
+    let closed = 0;
+    proxied.on('topologyClosed', () => void closed++);
+    await session.close();
+    expect(session.closed).toBe(form === 'a session' && by === 'a url');
+    if (!session.closed) expect(await session.getItems()).toEqual(users('1'));
+    await owner[Symbol.asyncDispose]();
+    expect(session.closed).toBe(by === 'a url');
+    expect(closed).toBe(0);
+  });
 });
 
 it.each(
