@@ -137,6 +137,16 @@ it.each(
   for (const text of await unanswered(calls)) expect(text).toContain(`within ${operationTimeoutMs ?? 30_000} ms`);
 });
 
+it('a client that its owner closed is not connected again [SESS-154]', async () => {
+  const session = new MongoDBSession<object>('s', { client: proxied, database });
+  await session.addItems(users('1'));
+  let opened = 0;
+  proxied.on('topologyOpening', () => void opened++);
+  await proxied.close();
+  await session.getItems().catch(() => undefined);
+  expect(opened).toBe(0);
+});
+
 it('what a store makes by itself has the life of its sessions [SESS-253]', async () => {
   const store = new MongoDBSessionStore({ client, database, createIndexes: false, ttlMs: 1_000_000 });
   await new MongoDBSession('from', { client, database, createIndexes: false }).addItems(users('1'));
