@@ -1,4 +1,4 @@
-import { mergeMetadata } from '@agents/core/session';
+import { mergeMetadata, SessionBusyError } from '@agents/core/session';
 import type {
   HistoryBackend,
   SessionInfo,
@@ -16,7 +16,7 @@ import type { Config } from './arguments.ts';
 import { closeClient, ensureConnected } from './connect.ts';
 import { MongoDBHistory } from './history.ts';
 import { ensureIndexes } from './indexes.ts';
-import { collectionsOf, countOf, isCleared } from './layout.ts';
+import { collectionsOf, countOf, isCleared, sameGeneration } from './layout.ts';
 import type { Collections, Count, SessionDocument } from './layout.ts';
 import { afterCommit, commit, isDuplicate } from './outcome.ts';
 import { readParts } from './parts.ts';
@@ -30,6 +30,8 @@ type Listed = WithId<SessionDocument>;
 
 /** Of a session that goes: neither metadata nor what it remembers, which may be much. */
 const withoutContents = { metadata: 0, _operations: 0, _replaced: 0 };
+/** Uses by others that a removal without a condition gives way to. */
+const ATTEMPTS = 50;
 /** Marks of clears that are removed at once. */
 const SWEPT = 100;
 
@@ -97,21 +99,40 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
   async remove(sessionIds: readonly string[], idleSince?: Date): Promise<{ sessions: number; items: number }> {
     await ensureConnected(this.#client);
     const idle: Filter<SessionDocument> = idleSince === undefined ? {} : { updated_at: { $lt: idleSince } };
-    const found = await this.#collections.sessions
-      .find({ session_id: { $in: [...sessionIds] }, ...idle }, { projection: withoutContents })
-      .toArray();
+    let found = await this.#find({ session_id: { $in: [...sessionIds] }, ...idle });
+    const gone = { sessions: 0, items: 0 };
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const used = await this.#removeOnce(found, gone);
+      // One that was used is idle no more.
+      if (used.length === 0 || idleSince !== undefined) return gone;
+      // Without a condition it goes with what was appended. Another history, or another session of the id, is left alone.
+      found = await this.#find({
+        $or: used.map(({ _id, _generation }) => ({ _id, _generation: sameGeneration(countOf(_generation)) })),
+      });
+      if (found.length === 0) return gone;
+    }
+    throw new SessionBusyError('Others used the session again and again; it was not removed. Try again.', {
+      sessionId: found[0]?.session_id,
+    });
+  }
+
+  /** @returns those that were used meanwhile, or are gone */
+  async #removeOnce(found: readonly Listed[], gone: { sessions: number; items: number }): Promise<Listed[]> {
     const counts = await this.#counts(found);
     const emptied = await commit(this.#collections, () => emptySessions(this.#collections, found));
     // Gone are they already, whatever else fails.
     await afterCommit(() => removeMarks(this.#collections, emptied));
     const removed = new Set(emptied.map(({ session_id }) => session_id));
-    const gone = { sessions: 0, items: 0 };
     for (const document of found) {
       if (!removed.has(document.session_id) || isGone(document)) continue;
       gone.sessions++;
       gone.items += counts.get(document.session_id) ?? 0;
     }
-    return gone;
+    return found.filter(({ session_id }) => !removed.has(session_id));
+  }
+
+  async #find(matching: Filter<SessionDocument>): Promise<Listed[]> {
+    return await this.#collections.sessions.find(matching, { projection: withoutContents }).toArray();
   }
 
   async sweep(idleSince: Date): Promise<void> {
@@ -160,7 +181,7 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
       const fields = { ...(isCleared(current) && newTimes(ttlMs)), ...(text !== undefined && { metadata: text }) };
       const { matchedCount } = await sessions.updateOne(
         {
-          session_id: sessionId,
+          _id: current._id,
           metadata: current.metadata ?? null,
           _cleared: current._cleared ?? null,
         } as Filter<SessionDocument>,

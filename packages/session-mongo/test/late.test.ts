@@ -318,6 +318,36 @@ describe('takes nothing of the next session of the same id', () => {
     },
   );
 
+  it('a delete beside a use of the session takes that along; one beside uses that never end gives up [SESS-374]', async () => {
+    await begin();
+    expect(await meanwhile('update sessions', calls['delete']!, async () => await append(other(), 'op3'))).toBe(true);
+    expect(await documents.sessions.countDocuments()).toBe(0);
+    expect(await documents.messages.countDocuments()).toBe(0);
+    await begin();
+    const busy = new MongoDBSessionStore({
+      client: hooked(client, async (name, on) => {
+        if (name === 'bulkWrite' && on === 'agent_sessions') await other().addItems([user('again')]);
+      }),
+      database,
+    });
+    await expect(busy.delete('s')).rejects.toMatchObject({ code: 'session_busy', sessionId: 's' });
+  });
+
+  it('metadata that come late, for the session that they were meant for is gone [SESS-375]', async () => {
+    await begin();
+    const set = async (): Promise<unknown> =>
+      await slowStore()
+        .setMetadata('s', { tag: 1 })
+        .catch(() => undefined);
+    // Whoever set them waits no longer when they arrive.
+    await meanwhile('update sessions', set, async () => {
+      await replaceLife();
+      proxy.cutNext('before', { matching: commandOn('find', 'agent_sessions') }).catch(() => undefined);
+    });
+    expect((await new MongoDBSessionStore({ client, database }).get('s'))?.metadata).toBeUndefined();
+    await checkWhole();
+  });
+
   it('nor what is appended to one of several, before a prune reads what goes [SESS-374]', async () => {
     await begin();
     // Its generation is behind that of the other.

@@ -100,12 +100,16 @@ describe('prune', () => {
     },
   );
 
-  it('leaves, as a delete does, what is appended before anything is removed [SESS-374]', async () => {
+  it('leaves what is appended before anything is removed; a delete takes it along [SESS-374]', async () => {
     const database = await idle(1);
     const others = new MongoDBSessionStore({ client, database });
     const append = () => others.session('s0').addItems([user('3')]);
-    expect(await watched(database, { 'updateOnes agent_sessions': append }).store.delete('s0')).toBe(false);
+    const { store } = watched(database, { 'updateOnes agent_sessions': append });
+    expect(await store.prune({ idleForMs: 1000 })).toEqual({ sessions: 0, items: 0 });
     expect(await others.session('s0').getItems()).toHaveLength(3);
+    expect(await watched(database, { 'updateOnes agent_sessions': append }).store.delete('s0')).toBe(true);
+    expect((await others.list()).sessions).toEqual([]);
+    expect(await others.session('s0').getItems()).toEqual([]);
   });
 
   it('leaves what is appended right after a session was emptied [SESS-374]', async () => {

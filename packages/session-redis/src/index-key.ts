@@ -3,7 +3,7 @@ import type { SessionInfo, SessionPage, SessionPageResult } from '@agents/core/s
 
 import { isAnswer } from './connection.ts';
 import type { Connection } from './connection.ts';
-import { dateOf, infoOf } from './info.ts';
+import { dateOf, infoOf, notOurs } from './info.ts';
 import { INDEX_ID, keysOf } from './keys.ts';
 import type { Config } from './options.ts';
 import { forgetScript, indexScript } from './scripts.ts';
@@ -132,7 +132,7 @@ export class StoreIndex {
   async #infos(entries: readonly Entry[], withCount: boolean): Promise<SessionInfo[]> {
     const { keys: naming } = this.#config;
     const infos = await this.#connection.use((client) =>
-      Promise.all(entries.map(({ id }) => infoOf(client, keysOf(id, naming), withCount))),
+      Promise.all(entries.map(({ id }) => infoOf(client, keysOf(id, naming), withCount).catch(notOurs))),
     );
     await this.#forget(entries.filter((_, at) => infos[at] === undefined));
     return infos.filter((info) => info !== undefined);

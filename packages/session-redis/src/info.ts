@@ -1,3 +1,4 @@
+import { SessionSchemaError } from '@agents/core/session';
 import type { SessionInfo } from '@agents/core/session';
 import type { Cluster, Redis } from 'ioredis';
 
@@ -32,6 +33,11 @@ export async function infoOf(
     ...(withCount && { itemCount: Number(length) }),
     ...(metadata && { metadata }),
   };
+}
+
+/** For lists: one of its keys is of another type. @throws any other error: what is left out has to be none */
+export function notOurs(error: unknown): undefined {
+  if (!(error instanceof SessionSchemaError)) throw error;
 }
 
 /** The field `_meta`; empty: there is none. */

@@ -1,10 +1,9 @@
-import { SessionSchemaError } from '@agents/core/session';
 import type { SessionInfo, SessionPage, SessionPageResult } from '@agents/core/session';
 import type { Cluster, Redis } from 'ioredis';
 
 import type { Connection } from './connection.ts';
 import type { StoreIndex } from './index-key.ts';
-import { infoOf } from './info.ts';
+import { infoOf, notOurs } from './info.ts';
 import { isTagged, keysOf } from './keys.ts';
 import type { KeyNaming } from './keys.ts';
 import type { Config } from './options.ts';
@@ -70,11 +69,6 @@ function pattern({ clientPrefix, prefix, ...naming }: KeyNaming, idPrefix: strin
 
 function escapePattern(text: string): string {
   return text.replaceAll(/[*?[\]\\]/g, String.raw`\$&`);
-}
-
-/** A key beside it is of another type than the key of a session. @throws any other error: what is left out has to be none */
-function notOurs(error: unknown): undefined {
-  if (!(error instanceof SessionSchemaError)) throw error;
 }
 
 /** `undefined`: the key belongs to something else. */

@@ -51,6 +51,9 @@ export class FileHistory implements HistoryBackend {
     this.#lockMs = lockMs;
   }
 
+  /** There is nothing to let go of: files are open for as long as a call. The session is over all the same. */
+  close(): void {}
+
   async read(count: number | undefined): Promise<StoredHistory> {
     const file = await this.#open('r');
     if (file === undefined) return { records: [], version: NONE };

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
+import { UserError } from '../base/errors.ts';
 import { SessionOutcomeUnknownError } from './errors.ts';
 import type { HistoryBackend, StoredRecord } from './history-backend.ts';
 import { MemorySession } from './memory.ts';
@@ -268,6 +269,25 @@ describe('a store of sessions, to its backend,', () => {
     expect(await makeStore(backend).prune({ idleForMs: 1 })).toEqual({ sessions: 120, items: 0 });
     expect(backend.calls).toEqual(['remove 50', 'remove 50', 'remove 20']);
     expect(limits).toEqual([500]);
+  });
+
+  it('cuts the others where somebody else wrote a session under an id that none of ours has [SESS-374]', async () => {
+    const backend = new Backend([]);
+    const history = backend.history();
+    const ids = ['a', ' a', 'b'];
+    backend.list = async () => ({ sessions: ids.map((sessionId) => ({ sessionId, itemCount: 2 })) });
+    const asked: string[] = [];
+    backend.history = (sessionId?: string) => {
+      asked.push(sessionId ?? '');
+      if (sessionId === ' a') throw new UserError('No id.', { code: 'session_id_invalid' });
+      return history;
+    };
+    await makeStore(backend).prune({ maxItems: 1 });
+    expect(asked).toEqual(ids);
+    backend.history = () => {
+      throw new UserError('Another one.');
+    };
+    await expect(makeStore(backend).prune({ maxItems: 1 })).rejects.toThrow('Another one.');
   });
 
   it('lets the backend take away what stayed of sessions, by time alone and never as a trial [SESS-374]', async () => {

@@ -78,13 +78,24 @@ export async function pruneSessions(
     for (const info of page.sessions) {
       if (isIdle(info, idleSince) || (info.itemCount ?? 0) <= maxItems) continue;
       await next();
-      gone.items += await cutHead(store.history(info.sessionId), maxItems, dryRun);
+      const history = historyOf(store, info.sessionId);
+      if (history !== undefined) gone.items += await cutHead(history, maxItems, dryRun);
     }
   } while (page.next !== undefined);
   if (idleSince === undefined || dryRun) return gone;
   await next();
   await store.sweep(idleSince);
   return gone;
+}
+
+/** `undefined`: somebody else wrote it under an id that no session of ours has. It does not hold up the others. */
+function historyOf(store: BoundedStore, sessionId: string): Pick<HistoryBackend, 'read' | 'write'> | undefined {
+  try {
+    return store.history(sessionId);
+  } catch (error) {
+    if (error instanceof UserError && error.code === 'session_id_invalid') return undefined;
+    throw error;
+  }
 }
 
 /** Both limits have to be passed: the earlier time counts. */
