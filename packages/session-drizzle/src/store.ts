@@ -162,7 +162,7 @@ class DrizzleStore implements SessionStoreBackend<DrizzleSession> {
     const missing = [...(found.operations ? [] : [operations.name]), ...(found.metadata ? [] : [metadata.name])];
     if (missing.length > 0)
       advice.push(
-        `There is no table ${missing.map((name) => `'${name}'`).join(' and ')}. A migration of the tables of @agents/session-drizzle/${this.#config.dialect} makes what is missing.`,
+        `There is no table ${missing.map((name) => `'${name}'`).join(', and none ')}. A migration of the tables of @agents/session-drizzle/${this.#config.dialect} makes what is missing.`,
       );
     return advice;
   }

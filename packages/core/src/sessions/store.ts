@@ -44,7 +44,7 @@ export interface SessionStore<S extends Session = ManagedSession> extends AsyncD
   ): Promise<number>;
   /** What an operator should change (eviction, time zone, tables); empty: nothing. */
   check(): Promise<string[]>;
-  /** Final, and a no-op for a client that was handed in. */
+  /** Of a store that made its client: final, waits for calls under way, lets go of the client. With a client or `db` that was handed in it does nothing. */
   close(): Promise<void>;
 }
 
