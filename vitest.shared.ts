@@ -18,6 +18,7 @@ export const project: (name: string, options?: { typeTests?: boolean }) => UserW
       maxWorkers: availableParallelism() + 1,
       // Catches what hangs, also on a machine that is busy with other things.
       testTimeout: 60_000,
+      hookTimeout: 60_000,
       include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
       typecheck: {
         enabled: typeTests,
