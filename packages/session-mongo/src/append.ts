@@ -5,13 +5,14 @@ import { ObjectId } from 'mongodb';
 import { checkSize } from './batches.ts';
 import type { Scope } from './history.ts';
 import { inLane } from './lane.ts';
-import { batchesOf, countOf, integer, PUT_ASIDE, versionOf } from './layout.ts';
+import { batchesOf, batchKey, countOf, integer, PUT_ASIDE, versionOf } from './layout.ts';
 import type { MessageDocument } from './layout.ts';
 import { named } from './lives.ts';
 import { appliedVersion, versionAmong } from './operations.ts';
 import { afterCommit, commit, isDuplicate } from './outcome.ts';
 import { newestBatch, readState, readVersion } from './read.ts';
-import { reserve, reserveAt } from './reserve.ts';
+import type { State } from './read.ts';
+import { firstDocument, reserve, reserveAt } from './reserve.ts';
 import type { Reservation } from './reserve.ts';
 
 /**
@@ -29,9 +30,9 @@ export async function append(
   return await inLane(scope.client, lane, scope.timeoutMs, async () => {
     if (ifVersion !== undefined) return await appendAt(scope, texts, ifVersion, key);
     const place = await reserve(scope, texts.length, upkeep === true);
-    const known = key && versionAmong(place.before, key);
+    const known = key && versionAmong(place.session, key);
     if (known !== undefined) return known;
-    return (await insert(scope, batchOf(scope, texts, place, key), place, key)).version;
+    return (await insert(scope, batchFor(scope, texts, place, key), place, key)).version;
   });
 }
 
@@ -45,7 +46,10 @@ async function insert(
   try {
     await commit(scope, () => scope.messages.insertOne(batch));
   } catch (error) {
-    const known = key && isDuplicate(error) ? await appliedVersion(scope, key, place.before) : undefined;
+    const known =
+      key && isDuplicate(error)
+        ? await appliedVersion(scope, key, { document: place.session, expired: false })
+        : undefined;
     if (known === undefined) throw error;
     return { version: known, before: true };
   }
@@ -56,22 +60,32 @@ export function batchOf(
   { sessionId }: Scope,
   entries: readonly unknown[],
   { generation, last, expiresAt }: Pick<Reservation, 'generation' | 'last' | 'expiresAt'>,
-  key?: HistoryOperationKey,
 ): MessageDocument {
-  const batch = {
+  return {
+    _id: new ObjectId(),
     session_id: sessionId,
     seq: integer(last),
     generation: integer(generation),
     message_data: entries,
     ...(expiresAt !== undefined && { expires_at: expiresAt }),
   };
-  if (key === undefined) return { _id: new ObjectId(), ...batch };
-  const operation = {
-    digest: key.digest,
-    version: versionOf(generation, { seq: last, message_data: entries }),
-    at: new Date(),
+}
+
+/** That of an operation has an `_id` that is the same for whoever repeats it, and remembers the version after it. */
+function batchFor(
+  scope: Scope,
+  texts: readonly string[],
+  place: Reservation,
+  key?: HistoryOperationKey,
+): MessageDocument {
+  const batch = batchOf(scope, texts, place);
+  if (key === undefined) return batch;
+  const version = versionOf(place.generation, batch);
+  return {
+    ...batch,
+    _id: batchKey(place.session, key.id),
+    operation: { digest: key.digest, version, at: new Date() },
   };
-  return { _id: key.id, ...batch, operation };
 }
 
 async function appendAt(
@@ -81,17 +95,17 @@ async function appendAt(
   key: HistoryOperationKey | undefined,
 ): Promise<string> {
   const state = await readState(scope);
-  const known = key && (await appliedVersion(scope, key, state.document));
+  const known = key && (await appliedVersion(scope, key, state));
   if (known !== undefined) return known;
   const actual = await readVersion(scope, state);
   if (actual !== ifVersion) throw versionConflict(scope.sessionId, ifVersion, actual);
   const place = await reserveAt(scope, texts.length, state);
   if (place === undefined) throw versionConflict(scope.sessionId, ifVersion, await currentVersion(scope));
-  const batch = batchOf(scope, texts, place, key);
+  const batch = batchFor(scope, texts, place, key);
   const inserted = await insert(scope, batch, place, key);
   if (inserted.before === true) return inserted.version;
-  const isFirst = state.expired || state.document === undefined;
-  const expected = isFirst ? versionOf(place.generation) : ifVersion;
+  // A session that was made, or begun anew, for it has nothing else.
+  const expected = place.generation === state.generation ? ifVersion : versionOf(place.generation);
   const found = await afterCommit(() => versionBehind(scope, batch._id, place));
   if (found === undefined || found === expected) return inserted.version;
   await afterCommit(() => scope.messages.deleteOne(named(batch)));
@@ -127,22 +141,38 @@ async function appendNothing(
   ifVersion: string | undefined,
   key: HistoryOperationKey | undefined,
 ): Promise<string> {
-  const state = await readState(scope);
-  const known = key && (await appliedVersion(scope, key, state.document));
+  const state = key === undefined ? await readState(scope) : await rememberingState(scope);
+  const known = key && (await appliedVersion(scope, key, state));
   if (known !== undefined) return known;
   const version = await readVersion(scope, state);
   if (ifVersion !== undefined && version !== ifVersion) throw versionConflict(scope.sessionId, ifVersion, version);
-  if (key !== undefined) {
-    const memory = { ...batchOf(scope, [], { generation: PUT_ASIDE, last: 0, expiresAt: undefined }), _id: key.id };
+  if (key !== undefined && state.document !== undefined) {
+    const place = { generation: PUT_ASIDE, last: 0, expiresAt: state.document._kept_until };
+    const memory = { ...batchOf(scope, [], place), _id: batchKey(state.document, key.id) };
     const operation = { digest: key.digest, version, at: new Date() };
     try {
       await commit(scope, () => scope.messages.insertOne({ ...memory, operation }));
     } catch (error) {
       if (!isDuplicate(error)) throw error;
-      return (await appliedVersion(scope, key, state.document)) ?? version;
+      return (await appliedVersion(scope, key, state)) ?? version;
     }
   }
   return version;
+}
+
+/** Where there is no session, a document that is none (`isCleared`) remembers for it. */
+async function rememberingState(scope: Scope): Promise<State> {
+  const state = await readState(scope);
+  if (state.document !== undefined) return state;
+  const first = await firstDocument(scope, 0);
+  // Batches that were there before it are a session.
+  const mark = countOf(first._generation) === 0 ? first : { ...first, _cleared: integer(0) };
+  try {
+    await scope.sessions.insertOne(mark);
+  } catch (error) {
+    if (!isDuplicate(error)) throw error;
+  }
+  return await readState(scope);
 }
 
 async function currentVersion(scope: Scope): Promise<string> {

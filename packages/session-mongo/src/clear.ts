@@ -1,7 +1,7 @@
 import type { Document } from 'mongodb';
 
 import type { Scope } from './history.ts';
-import { countOf, integer, unusedGeneration } from './layout.ts';
+import { countOf, emptiedGeneration, integer } from './layout.ts';
 import type { Count, SessionDocument } from './layout.ts';
 import { removeBatches } from './lives.ts';
 import { commit } from './outcome.ts';
@@ -15,7 +15,7 @@ export function emptied(
 ): Document[] {
   const reserved = { $ifNull: ['$_seq', integer(0)] };
   return [
-    { $set: { ...fields, _seq: reserved, _cleared: reserved, _generation: generation } },
+    { $set: { ...fields, _seq: reserved, _cleared: reserved, _generation: generation, _since: generation } },
     { $unset: ['metadata', '_operations', '_replaced'] },
   ];
 }
@@ -25,10 +25,9 @@ export async function clear(scope: Scope): Promise<number> {
   const { sessions, sessionId, ttlMs } = scope;
   const now = new Date();
   const life = newLife(now, ttlMs);
-  // With a life: one that no other life of the session reaches.
-  const further = integer(ttlMs === undefined ? 1 : unusedGeneration());
   const update = emptied(
-    { $add: [{ $ifNull: ['$_generation', integer(0)] }, further] },
+    // By a random number: not even what was reserved in a generation that was cleared twice meets this one.
+    { $add: [{ $ifNull: ['$_generation', integer(0)] }, integer(emptiedGeneration(0))] },
     {
       // What is written from now on is of a new session.
       created_at: now,

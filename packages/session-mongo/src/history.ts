@@ -27,7 +27,7 @@ export class MongoDBHistory implements HistoryBackend {
   readonly #config: Config;
   readonly #scope: Scope;
   /** Of the last look: a guess that every read confirms. */
-  #generation = 0;
+  #generation: number | undefined;
   readonly close: (() => Promise<void>) | undefined;
 
   constructor(sessionId: string, config: Config) {
@@ -50,7 +50,7 @@ export class MongoDBHistory implements HistoryBackend {
     const { operation } = change;
     await ensureConnected(this.#scope.client);
     await ensureIndexes(this.#scope, this.#config);
-    const key = operation && { id: operationKey(this.#scope.sessionId, operation.id), digest: operation.digest };
+    const key = operation && { id: operationKey(operation.id), digest: operation.digest };
     if (change.type === 'append') return await append(this.#scope, change, key);
     return await replace(this.#scope, change, key);
   }

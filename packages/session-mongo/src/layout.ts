@@ -30,6 +30,8 @@ export interface SessionDocument {
   _operations?: StoredOperation[];
   /** What was replaced last: a pop that was under way knows by it whether it was first. */
   _replaced?: ReplacedHistory;
+  /** The generation that the last clear made, if there was one: with `_id` it says which operations are remembered (`Era`). */
+  _since?: Count | null;
   /** `_seq` at the last clear: as long as nobody reserved since, by whatever SDK, there is no session (`isCleared`). */
   _cleared?: Count | null;
   /** Text of JSON: members may have any name. */
@@ -42,6 +44,9 @@ export interface SessionDocument {
 
 /** As it is read. Its `_id` is of this life of the session alone: whoever comes after a removal makes another document. */
 export type StoredDocument = WithId<SessionDocument>;
+
+/** A session from its making, or its last clear, on. An operation is remembered in the one in which it was made. */
+export type Era = Pick<StoredDocument, '_id' | '_since'>;
 
 /** One per batch. */
 export interface MessageDocument {
@@ -130,11 +135,14 @@ export function batchesOf(sessionId: string, generation: number): Filter<Message
   return { session_id: sessionId, generation: sameGeneration(generation) };
 }
 
-/** The `_id` of the batch of an operation: the same for whoever repeats it. */
-export function operationKey(sessionId: string, operationId: string): string {
-  return `op:${createHash('sha256')
-    .update(JSON.stringify([sessionId, operationId]))
-    .digest('base64url')}`;
+/** What stands for the id of an operation, which may be long. */
+export function operationKey(operationId: string): string {
+  return createHash('sha256').update(operationId).digest('base64url');
+}
+
+/** The `_id` of the batch of an operation: the same for whoever repeats it before the session is cleared or removed. */
+export function batchKey({ _id, _since }: Era, key: string): string {
+  return `op:${String(_id)}:${countOf(_since)}:${key}`;
 }
 
 /** Old documents hold one text in place of a list; what is no text is kept as it is. */

@@ -30,10 +30,10 @@ const shortened = [
 /** One update takes the newest entry: nobody else gets it. Then it is looked whether the generation still counts. */
 export async function pop(
   scope: Scope,
-  guess: number,
+  guess: number | undefined,
 ): Promise<{ record: StoredRecord | undefined; generation: number }> {
   const { messages, sessionId } = scope;
-  for (let generation = guess; ;) {
+  for (let generation = guess ?? (await readState(scope)).generation; ;) {
     const claimed = await commit(scope, () =>
       messages.findOneAndUpdate({ ...batchesOf(sessionId, generation), message_data: { $ne: [] } }, shortened, {
         sort: { seq: -1 },

@@ -33,14 +33,14 @@ export function stateOf(document: StoredDocument | undefined): State {
 
 /**
  * The newest records of one moment. Batches of a generation are only removed after another one counts: what was read is
- * good if the generation still counts afterwards, and is read again if not. So the first look may guess it.
+ * good if the generation still counts afterwards, and is read again if not. So it may be guessed.
  */
 export async function readHistory(
   scope: Reading,
   count: number | undefined,
-  guess: number,
+  guess: number | undefined,
 ): Promise<{ history: StoredHistory; generation: number }> {
-  for (let generation = guess; ;) {
+  for (let generation = guess ?? (await readState(scope)).generation; ;) {
     const batches = await newestBatches(scope, generation, count);
     const state = await readState(scope);
     if (state.generation !== generation) {

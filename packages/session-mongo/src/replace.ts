@@ -37,7 +37,7 @@ export async function replace(
       await beginAnew(scope, state);
       continue;
     }
-    const known = key && (await appliedVersion(scope, key, state.document));
+    const known = key && (await appliedVersion(scope, key, state));
     if (known !== undefined) return known;
     const all = await allBatches(scope, state.generation);
     const old = all.filter((batch) => isCurrent(batch, state));
@@ -53,7 +53,7 @@ export async function replace(
     // The end may still be what was expected; a whole history is replaced as it was read, or not at all.
     if (change.type === 'replace') {
       const after = await readState(scope);
-      const replayed = key && (await appliedVersion(scope, key, after.document));
+      const replayed = key && (await appliedVersion(scope, key, after));
       if (replayed !== undefined) return replayed;
       throw versionConflict(scope.sessionId, actual, await readVersion(scope, after));
     }

@@ -1,8 +1,10 @@
-import type { Filter, ObjectId } from 'mongodb';
+import { SessionBusyError } from '@agents/core/session';
+import { ObjectId } from 'mongodb';
+import type { Filter } from 'mongodb';
 
 import type { Scope } from './history.ts';
 import { batchesOf, countOf, integer, sameGeneration, unusedGeneration } from './layout.ts';
-import type { SessionDocument, StoredDocument } from './layout.ts';
+import type { MessageDocument, SessionDocument, StoredDocument } from './layout.ts';
 import { exactly, piecesOf } from './lives.ts';
 import { isDuplicate } from './outcome.ts';
 import { readState } from './read.ts';
@@ -17,81 +19,84 @@ export interface Reservation {
   /** The number of its last item. */
   readonly last: number;
   readonly expiresAt: Date | undefined;
-  /** The session as it was. */
-  readonly before: SessionDocument | undefined;
+  /** The session as it was, or as it was made. */
+  readonly session: StoredDocument;
 }
 
 /** Makes the session where there is none, and begins anew where its life is over. */
 export async function reserve(scope: Scope, count: number, upkeep: boolean): Promise<Reservation> {
   const { sessions, sessionId, ttlMs } = scope;
-  for (let attempt = 1; ; attempt++) {
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     const now = new Date();
-    // The first of a life: after it nobody may see items that the server has not removed yet.
-    const generation = ttlMs === undefined ? 0 : unusedGeneration();
-    try {
-      const before = await sessions.findOneAndUpdate(
-        { session_id: sessionId, expires_at: { $not: { $lte: now } } },
-        {
-          $setOnInsert: {
-            session_id: sessionId,
-            created_at: now,
-            _generation: integer(generation),
-            ...(upkeep && { updated_at: now }),
-            ...firstLife(now, ttlMs),
-          },
-          $set: { ...(!upkeep && { updated_at: now }), ...lifeFrom(now, ttlMs) },
-          $inc: { _seq: integer(count) },
-        },
-        { upsert: true, returnDocument: 'before', projection: { metadata: 0 } },
-      );
-      if (before !== null) return await placeOf(scope, before, count, now);
-      const made = { session_id: sessionId, _generation: generation, ...firstLife(now, ttlMs) };
-      return { ...(await placeOf(scope, made, count, now)), before: undefined };
-    } catch (error) {
-      // Somebody made the session in the same moment; or its life is over.
-      if (!isDuplicate(error) || attempt === ATTEMPTS) throw error;
-      const state = await readState(scope);
-      if (state.expired) await beginAnew(scope, state);
-    }
+    const before = await sessions.findOneAndUpdate(
+      { session_id: sessionId, expires_at: { $not: { $lte: now } } },
+      { $set: { ...(!upkeep && { updated_at: now }), ...lifeFrom(now, ttlMs) }, $inc: { _seq: integer(count) } },
+      { returnDocument: 'before', projection: { metadata: 0 } },
+    );
+    if (before !== null) return await placeOf(scope, before, count, now);
+    const made = await makeSession(scope, count);
+    if (made !== undefined) return made;
+    // Somebody made the session in the same moment; or its life is over.
+    const state = await readState(scope);
+    if (state.expired) await beginAnew(scope, state);
   }
+  throw new SessionBusyError('Others made and removed the session again and again; nothing was written. Try again.', {
+    sessionId,
+  });
 }
 
 /** As long as the session is as it was read. `undefined`: it is not. */
 export async function reserveAt(scope: Scope, count: number, state: State): Promise<Reservation | undefined> {
-  const { sessions, sessionId, ttlMs } = scope;
+  const { sessions, ttlMs } = scope;
   const { document } = state;
   if (state.expired) return (await beginAnew(scope, state)) ? await reserve(scope, count, false) : undefined;
+  if (document === undefined) return await makeSession(scope, count);
   const now = new Date();
-  const fields = { updated_at: now, ...lifeFrom(now, ttlMs) };
-  if (document === undefined) {
-    const first = firstDocument(sessionId, count, ttlMs);
-    try {
-      await sessions.insertOne(first);
-    } catch (error) {
-      if (isDuplicate(error)) return undefined;
-      throw error;
-    }
-    return { ...(await placeOf(scope, { ...first, _seq: 0 }, count, now)), before: undefined };
-  }
   const before = await sessions.findOneAndUpdate(
     unchanged(document),
-    { $set: fields, $inc: { _seq: integer(count) } },
+    { $set: { updated_at: now, ...lifeFrom(now, ttlMs) }, $inc: { _seq: integer(count) } },
     { returnDocument: 'before', projection: { metadata: 0 } },
   );
   return before === null ? undefined : await placeOf(scope, before, count, now);
 }
 
-/** Of a session that is made now. The generation of one with a life is another each time: after it nobody may see what is left of it. */
-export function firstDocument(sessionId: string, count: number, ttlMs: number | undefined): SessionDocument {
+/** `undefined`: there is one. */
+async function makeSession(scope: Scope, count: number): Promise<Reservation | undefined> {
+  const first = await firstDocument(scope, count);
+  try {
+    await scope.sessions.insertOne(first);
+  } catch (error) {
+    if (isDuplicate(error)) return undefined;
+    throw error;
+  }
+  return await placeOf(scope, { ...first, _seq: 0 }, count, new Date());
+}
+
+/** Of a session that is made now. */
+export async function firstDocument(
+  scope: Pick<Scope, 'messages' | 'sessionId' | 'ttlMs'>,
+  count: number,
+): Promise<StoredDocument> {
   const now = new Date();
   return {
-    session_id: sessionId,
+    _id: new ObjectId(),
+    session_id: scope.sessionId,
     created_at: now,
     updated_at: now,
     _seq: integer(count),
-    _generation: integer(ttlMs === undefined ? 0 : unusedGeneration()),
-    ...newLife(now, ttlMs),
+    _generation: integer(await firstGeneration(scope)),
+    ...newLife(now, scope.ttlMs),
   };
+}
+
+/**
+ * Another one each time: no version of a session that was removed fits the next one of its id, and nobody sees what is left
+ * of it. But batches may be there that count without a document of their session, of the first generation.
+ */
+async function firstGeneration({ messages, sessionId }: Pick<Scope, 'messages' | 'sessionId'>): Promise<number> {
+  const counting: Filter<MessageDocument> = { ...batchesOf(sessionId, 0), expires_at: { $exists: false } };
+  const there = await messages.findOne(counting, { projection: { _id: 1 } });
+  return there === null ? unusedGeneration() : 0;
 }
 
 /** Matches the session as long as nobody reserved, popped, cleared, replaced or removed since. */
@@ -113,10 +118,11 @@ export async function beginAnew(
   if (document?.expires_at === undefined) return false;
   const now = new Date();
   const life = newLife(now, ttlMs);
+  const begun = integer(unusedGeneration(generation));
   const { modifiedCount } = await sessions.updateOne(
     { _id: document._id, expires_at: document.expires_at, _generation: document._generation ?? null },
     {
-      $set: { created_at: now, _generation: integer(unusedGeneration(generation)), ...life },
+      $set: { created_at: now, _generation: begun, _since: begun, ...life },
       $unset: {
         ...(life.expires_at === undefined && { expires_at: '', _kept_until: '' }),
         metadata: '',
@@ -127,20 +133,14 @@ export async function beginAnew(
   return modifiedCount === 1;
 }
 
-async function placeOf(
-  scope: Scope,
-  before: SessionDocument & Partial<Pick<StoredDocument, '_id'>>,
-  count: number,
-  now: Date,
-): Promise<Reservation> {
-  const { _id, ...session } = before;
+async function placeOf(scope: Scope, session: StoredDocument, count: number, now: Date): Promise<Reservation> {
   const generation = countOf(session._generation);
   const last = countOf(session._seq) + count - 1;
-  if (scope.ttlMs === undefined) return { generation, last, expiresAt: session._kept_until, before };
+  if (scope.ttlMs === undefined) return { generation, last, expiresAt: session._kept_until, session };
   const kept = session._kept_until?.getTime() ?? 0;
   const until = keptUntil(now, scope.ttlMs);
-  if (kept < now.getTime() + 1.5 * scope.ttlMs && _id !== undefined) await keepBatches(scope, _id, generation, until);
-  return { generation, last, expiresAt: new Date(Math.max(kept, until.getTime())), before };
+  if (kept < now.getTime() + 1.5 * scope.ttlMs) await keepBatches(scope, session._id, generation, until);
+  return { generation, last, expiresAt: new Date(Math.max(kept, until.getTime())), session };
 }
 
 /** Batches live longer than their session, so that not each append has to touch all of them. */
@@ -161,13 +161,9 @@ function keptUntil(now: Date, ttlMs: number): Date {
   return new Date(now.getTime() + 2 * ttlMs);
 }
 
-function firstLife(now: Date, ttlMs: number | undefined): { _kept_until?: Date } {
-  return ttlMs === undefined ? {} : { _kept_until: keptUntil(now, ttlMs) };
-}
-
 /** Of a session that begins now. */
 export function newLife(now: Date, ttlMs: number | undefined): { expires_at?: Date; _kept_until?: Date } {
-  return { ...lifeFrom(now, ttlMs), ...firstLife(now, ttlMs) };
+  return { ...lifeFrom(now, ttlMs), ...(ttlMs !== undefined && { _kept_until: keptUntil(now, ttlMs) }) };
 }
 
 /** Of a session that is made now, in a document that is there. */

@@ -16,7 +16,7 @@ import type { Config } from './arguments.ts';
 import { closeClient, ensureConnected } from './connect.ts';
 import { MongoDBHistory } from './history.ts';
 import { ensureIndexes } from './indexes.ts';
-import { collectionsOf, countOf, isCleared, sameGeneration } from './layout.ts';
+import { collectionsOf, countOf, isCleared } from './layout.ts';
 import type { Collections, Count, SessionDocument } from './layout.ts';
 import { afterCommit, commit, isDuplicate } from './outcome.ts';
 import { readParts } from './parts.ts';
@@ -105,10 +105,8 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
       const used = await this.#removeOnce(found, gone);
       // One that was used is idle no more.
       if (used.length === 0 || idleSince !== undefined) return gone;
-      // Without a condition it goes with what was appended. Another history, or another session of the id, is left alone.
-      found = await this.#find({
-        $or: used.map(({ _id, _generation }) => ({ _id, _generation: sameGeneration(countOf(_generation)) })),
-      });
+      // Without a condition it goes with what was appended, or came into its place. One that was begun since is left alone.
+      found = await this.#find({ $or: used.map(({ _id, _since }) => ({ _id, _since: _since ?? null })) });
       if (found.length === 0) return gone;
     }
     throw new SessionBusyError('Others used the session again and again; it was not removed. Try again.', {
@@ -154,7 +152,7 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
   }
 
   async setMetadata(sessionId: string, patch: Readonly<Record<string, unknown>>): Promise<void> {
-    const { sessions } = this.#collections;
+    const { sessions, messages } = this.#collections;
     await ensureConnected(this.#client);
     await ensureIndexes(this.#collections, this.#config);
     const { ttlMs } = this.#config;
@@ -168,7 +166,7 @@ export class MongoDBStore implements SessionStoreBackend<MongoDBSession> {
       const merged = mergeMetadata(parsed(current?.metadata), patch);
       const text = merged === undefined ? undefined : JSON.stringify(merged);
       if (current === null) {
-        const first = firstDocument(sessionId, 0, ttlMs);
+        const first = await firstDocument({ messages, sessionId, ttlMs }, 0);
         try {
           await sessions.insertOne({ ...first, ...(text !== undefined && { metadata: text }) });
           return;

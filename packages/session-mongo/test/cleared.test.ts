@@ -56,7 +56,12 @@ describe('the mark of a clear', () => {
     const found = await documents.sessions.findOne({}, { projection: { _id: 0 } });
     expect(found?.created_at).toEqual(found?.updated_at);
     const times = { created_at: expect.any(Date) as Date, updated_at: expect.any(Date) as Date };
-    const numbers = { _seq: found?._seq, _cleared: found?._seq, _generation: expect.any(Number) as number };
+    const numbers = {
+      _seq: found?._seq,
+      _cleared: found?._seq,
+      _generation: expect.any(Number) as number,
+      _since: found?._generation,
+    };
     expect(found).toEqual({ session_id: 's', ...times, ...numbers });
   });
 

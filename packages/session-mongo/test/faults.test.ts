@@ -275,8 +275,8 @@ describe('errors of the driver', () => {
   ])('tell whether an append may have been stored: %s [SESS-151, 250]', async (_name, given, isUnknown) => {
     const { retryWrites = true, ...members } = given as { retryWrites?: boolean };
     const client = new MongoClient(mongoUrl(), { retryWrites });
-    const failing = hooked(client, (command) => {
-      if (command !== 'insertOne') return;
+    const failing = hooked(client, (command, collection) => {
+      if (command !== 'insertOne' || collection !== 'agent_messages') return;
       const { labels = [], ...rest } = members as { labels?: string[] };
       const error = new MongoError('from the server');
       for (const label of labels) error.addErrorLabel(label);

@@ -123,3 +123,9 @@ export function hooked(client: MongoClient, hook: Hook): MongoClient {
     },
   });
 }
+
+/** A session as the Python SDK makes it: its first generation is 0. */
+export async function begunByPython({ sessions }: Pick<ReturnType<typeof raw>, 'sessions'>): Promise<void> {
+  const now = new Date();
+  await sessions.insertOne({ session_id: 's', created_at: now, updated_at: now, _seq: 0, _generation: 0 });
+}

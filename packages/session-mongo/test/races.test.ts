@@ -1,9 +1,9 @@
 import { SessionVersionConflictError } from '@agents/core/session';
-import { MongoClient, MongoNetworkError, MongoServerError } from 'mongodb';
+import { MongoClient, MongoNetworkError } from 'mongodb';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { MongoDBSession, MongoDBSessionStore } from '../src/index.ts';
-import { doublesIn, freshName, hooked, mongoUrl, raw } from './mongo.ts';
+import { begunByPython, doublesIn, freshName, hooked, mongoUrl, raw } from './mongo.ts';
 import type { Raw } from './mongo.ts';
 
 let client: MongoClient;
@@ -99,11 +99,7 @@ describe('an append', () => {
   });
 
   it('that is the first, to a session which somebody makes in the same moment, is made all the same [SESS-241]', async () => {
-    const session = interrupted('findOneAndUpdate', 'agent_sessions', async () => {
-      await other().addItems(users(1));
-      // What servers answer to the second of two that would make it.
-      throw new MongoServerError({ code: 11_000, message: 'E11000 duplicate key error' });
-    });
+    const session = interrupted('insertOne', 'agent_sessions', () => other().addItems(users(1)));
     await session.addItems(users(1, 2));
     expect(await contents(other())).toEqual(['1', '2']);
   });
@@ -392,6 +388,7 @@ describe('a replacement', () => {
   });
 
   it('carries along what is no text, and the texts that are no items [SESS-153]', async () => {
+    await begunByPython(documents);
     await other().addItems(users(2));
     const strange = [5, 'no json', '{"role":"user","content":"3"}'];
     await documents.messages.insertOne({ _id: 'x', session_id: 's', seq: 9, generation: 0, message_data: strange });
@@ -556,8 +553,10 @@ describe('a pop', () => {
   });
 
   it('leaves nothing of a batch that came after a clear, when it met that before it knew of the clear [SESS-245]', async () => {
+    await begunByPython(documents);
     const session = other();
     await session.addItems(users(1));
+    await session.getItems();
     await other().clearSession();
     await documents.messages.insertOne({ _id: 'late', session_id: 's', seq: 1, generation: 0, message_data: ['{}'] });
     expect(await session.popItem()).toBeUndefined();
@@ -565,6 +564,7 @@ describe('a pop', () => {
   });
 
   it('removes no batch that was put behind a new history meanwhile [SESS-245, 247]', async () => {
+    await begunByPython(documents);
     await other().addItems(users(1));
     const texts = ['8', '9'].map((content) => JSON.stringify(user(content)));
     const late = { _id: 'late', session_id: 's', seq: 2, generation: 0, message_data: texts };

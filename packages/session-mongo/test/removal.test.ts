@@ -5,7 +5,7 @@ import { MongoClient, MongoServerError, MongoServerSelectionError } from 'mongod
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { MongoDBSessionStore } from '../src/index.ts';
-import { commandOn, freshName, hooked, mongoUrl, quick, raw, startReplicaSet } from './mongo.ts';
+import { begunByPython, commandOn, freshName, hooked, mongoUrl, quick, raw, startReplicaSet } from './mongo.ts';
 import type { Raw } from './mongo.ts';
 
 const user = (content: string) => ({ role: 'user' as const, content });
@@ -202,6 +202,7 @@ describe('a removal', () => {
   });
 
   it('of a history of many documents names some of them at a time [SESS-374]', async () => {
+    await begunByPython(documents);
     await store.session('s').addItems([user('1')]);
     const message_data = ['{}'];
     await documents.messages.insertMany(

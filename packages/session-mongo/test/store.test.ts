@@ -127,8 +127,9 @@ describe('a session that was cleared', () => {
     const { store, sessions, messages } = await emptied();
     expect(await store.list()).toEqual({ sessions: [] });
     // As the Python SDK appends: it knows nothing of the mark.
-    await sessions.updateOne({ session_id: 's' }, { $inc: { _seq: 1 }, $set: { updated_at: new Date() } });
-    await messages.insertOne({ session_id: 's', seq: 2, generation: 1, message_data: ['{"a":1}'] } as never);
+    const update = { $inc: { _seq: 1 }, $set: { updated_at: new Date() } };
+    const generation = (await sessions.findOneAndUpdate({ session_id: 's' }, update))?._generation;
+    await messages.insertOne({ session_id: 's', seq: 2, generation, message_data: ['{"a":1}'] } as never);
     expect((await store.list({ withCount: true })).sessions).toMatchObject([{ sessionId: 's', itemCount: 1 }]);
     // And stays so when that clears it: it sets no mark.
     await sessions.updateOne({ session_id: 's' }, { $inc: { _generation: 1 }, $set: { updated_at: new Date() } });
