@@ -26,7 +26,7 @@ export async function clear(scope: Scope): Promise<number> {
   const now = new Date();
   const life = newLife(now, ttlMs);
   const update = emptied(
-    // By a random number: not even what was reserved in a generation that was cleared twice meets this one.
+    // By a random number: the Python SDK begins each session of an id with 0, so one more may be what a former one had.
     { $add: [{ $ifNull: ['$_generation', integer(0)] }, integer(emptiedGeneration(0))] },
     {
       // What is written from now on is of a new session.
