@@ -7,7 +7,6 @@ import type { Scope } from './history.ts';
 import { inLane } from './lane.ts';
 import { batchesOf, batchKey, countOf, integer, PUT_ASIDE, versionOf } from './layout.ts';
 import type { MessageDocument } from './layout.ts';
-import { named } from './lives.ts';
 import { appliedVersion, versionAmong } from './operations.ts';
 import { afterCommit, commit, isDuplicate } from './outcome.ts';
 import { newestBatch, readState, readVersion } from './read.ts';
@@ -108,7 +107,7 @@ async function appendAt(
   const expected = place.generation === state.generation ? ifVersion : versionOf(place.generation);
   const found = await afterCommit(() => versionBehind(scope, batch._id, place));
   if (found === undefined || found === expected) return inserted.version;
-  await afterCommit(() => scope.messages.deleteOne(named(batch)));
+  await afterCommit(() => scope.messages.deleteOne({ _id: batch._id }));
   throw versionConflict(scope.sessionId, ifVersion, found);
 }
 

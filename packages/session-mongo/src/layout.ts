@@ -30,7 +30,7 @@ export interface SessionDocument {
   _operations?: StoredOperation[];
   /** What was replaced last: a pop that was under way knows by it whether it was first. */
   _replaced?: ReplacedHistory;
-  /** The generation that the last clear made, if there was one: with `_id` it says which operations are remembered (`Era`). */
+  /** The generation that the last clear, or the end of a life, made: with `_id` it says which operations are remembered (`Era`). */
   _since?: Count | null;
   /** `_seq` at the last clear: as long as nobody reserved since, by whatever SDK, there is no session (`isCleared`). */
   _cleared?: Count | null;
@@ -45,7 +45,7 @@ export interface SessionDocument {
 /** As it is read. Its `_id` is of this life of the session alone: whoever comes after a removal makes another document. */
 export type StoredDocument = WithId<SessionDocument>;
 
-/** A session from its making, or its last clear, on. An operation is remembered in the one in which it was made. */
+/** A session between its making, clears and ends of its life. An operation is remembered in the one in which it was made. */
 export type Era = Pick<StoredDocument, '_id' | '_since'>;
 
 /** One per batch. */
@@ -107,12 +107,12 @@ export function countOf(value: unknown): number {
   return value instanceof Long ? value.toNumber() : 0;
 }
 
-/** A generation that nobody has, and that no series of clears reaches. */
+/** A generation that nobody has, behind those of the next clears. */
 export function unusedGeneration(current = 0): number {
   return current + randomInt(2 ** 30, 2 ** 31 - 1);
 }
 
-/** For a history that is emptied to be removed: one that others hardly draw too, and before all that is being staged. */
+/** For a history that is cleared, or emptied to be removed: one that others hardly draw too, and before all that is being staged. */
 export function emptiedGeneration(current: number): number {
   return current + randomInt(1, 2 ** 24);
 }

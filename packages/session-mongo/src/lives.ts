@@ -8,26 +8,18 @@ export const PIECE = 500;
 
 /**
  * A session from its making to its removal: the `_id` of its document is of this life alone. Within it generations only
- * grow; the next life of the same id may begin with any of them, and repeat operations. So what changes or deletes batches,
- * and may reach the server late, names each of them, of a life that was still there when they had been read.
+ * grow; the next life of the same id may begin with any of them. So what changes or deletes batches, and may reach the server
+ * late, names each of them, of a life that was still there when they had been read.
  */
 export type Life = Pick<StoredDocument, '_id' | 'session_id'>;
 
-/** What names a batch. */
-export type NamedBatch = Pick<MessageDocument, '_id'> & { readonly operation?: { readonly at: Date } };
+type Found = Pick<MessageDocument, '_id' | 'session_id' | 'generation'>;
 
-/** This batch, wherever it was put. The next one of its operation has its `_id`, and another time. */
-export function named({ _id, operation }: NamedBatch): Filter<MessageDocument> {
-  return { _id, ...(operation !== undefined && { 'operation.at': operation.at }) };
-}
-
-/** This batch, as long as it is where it was read. */
-export function exactly(batch: NamedBatch & Pick<MessageDocument, 'generation'>): Filter<MessageDocument> {
+/** This batch, as long as it is where it was read. No batch of another life has its `_id` (`batchKey`). */
+export function exactly({ _id, generation }: Pick<Found, '_id' | 'generation'>): Filter<MessageDocument> {
   // What is absent is equal to null.
-  return { ...named(batch), generation: batch.generation ?? null };
+  return { _id, generation: generation ?? null };
 }
-
-type Found = Pick<MessageDocument, 'session_id' | 'generation'> & NamedBatch;
 
 /** Batches that match, some at a time, of these lives or of older ones, each with what its session is like afterwards. */
 export async function* piecesOf(
@@ -46,7 +38,7 @@ export async function* piecesOf(
   };
   let piece: Found[] = [];
   for await (const batch of messages.find<Found>(filter, {
-    projection: { session_id: 1, generation: 1, 'operation.at': 1 },
+    projection: { session_id: 1, generation: 1 },
     batchSize: PIECE,
   })) {
     piece.push(batch);

@@ -8,7 +8,7 @@ import type { Raw } from './mongo.ts';
 
 /*
  * A command stands still on its way to the server, while its session is removed by others and another one of the same id
- * begins: with the same items under the same numbers, generation and operation ids as the first had.
+ * begins: with the same items, numbers, generation and operation ids as the first had.
  */
 
 const TTL = 1_000_000;

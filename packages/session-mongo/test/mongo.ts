@@ -124,6 +124,21 @@ export function hooked(client: MongoClient, hook: Hook): MongoClient {
   });
 }
 
+/** The client, one command of which waits, the first time, until something else was done. */
+export function hookedOnce(
+  client: MongoClient,
+  command: string,
+  collection: string,
+  meanwhile: () => Promise<unknown>,
+): MongoClient {
+  let done = false;
+  return hooked(client, async (name, on) => {
+    if (done || name !== command || on !== collection) return;
+    done = true;
+    await meanwhile();
+  });
+}
+
 /** A session as the Python SDK makes it: its first generation is 0. */
 export async function begunByPython({ sessions }: Pick<ReturnType<typeof raw>, 'sessions'>): Promise<void> {
   const now = new Date();

@@ -2,7 +2,7 @@ import { MongoClient } from 'mongodb';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { MongoDBSession, MongoDBSessionStore } from '../src/index.ts';
-import { freshName, hooked, mongoUrl, raw } from './mongo.ts';
+import { freshName, hooked, hookedOnce, mongoUrl, raw } from './mongo.ts';
 import type { Raw } from './mongo.ts';
 
 /*
@@ -80,10 +80,7 @@ describe.each(endings)('the session after one that was %s', (_name, end) => {
 
   it('shows no batch that was reserved before its end, nor does the one after its clear [SESS-246]', async () => {
     await store.session('s').addItems([user('1')]);
-    let isFirst = true;
-    const slow = hooked(client, async (command, collection) => {
-      if (!isFirst || command !== 'insertOne' || collection !== 'agent_messages') return;
-      isFirst = false;
+    const slow = hookedOnce(client, 'insertOne', 'agent_messages', async () => {
       await end(store);
       await store.session('s').addItems([user('next')]);
     });
@@ -153,6 +150,14 @@ describe('a life that is over', () => {
     }
   });
 
+  it('takes the memory of an operation without items along, too [SESS-034, 253]', async () => {
+    const transaction = { type: 'append_items', items: [] } as const;
+    await living().applyHistoryTransaction({ operationId: 'nothing', transaction });
+    const [session, memory] = [await documents.sessions.findOne(), await documents.messages.findOne()];
+    expect(memory).toMatchObject({ generation: -1, expires_at: session?._kept_until });
+    expect(session?._kept_until).toBeInstanceOf(Date);
+  });
+
   it('does not come back with batches of the first generation that the server has not removed yet [SESS-253]', async () => {
     const message_data = ['{"role":"user","content":"over"}'];
     const expires_at = new Date(Date.now() + 1_000_000);
@@ -165,22 +170,16 @@ describe('a life that is over', () => {
 describe('a delete', () => {
   it('takes along the history that comes into the place of the one it found [SESS-374]', async () => {
     await store.session('s').addItems([user('1'), user('2')]);
-    let isFirst = true;
-    const beside = hooked(client, async (command, collection) => {
-      if (!isFirst || command !== 'bulkWrite' || collection !== 'agent_sessions') return;
-      isFirst = false;
-      await store.session('s').replaceHistory([user('summary')]);
-    });
+    const beside = hookedOnce(client, 'bulkWrite', 'agent_sessions', () =>
+      store.session('s').replaceHistory([user('summary')]),
+    );
     expect(await new MongoDBSessionStore({ client: beside, database }).delete('s')).toBe(true);
     expect([await contents(), await store.get('s')]).toEqual([[], undefined]);
   });
 
   it('leaves a session alone that began after somebody else had cleared the one it found [SESS-374]', async () => {
     await store.session('s').addItems([user('1')]);
-    let isFirst = true;
-    const beside = hooked(client, async (command, collection) => {
-      if (!isFirst || command !== 'bulkWrite' || collection !== 'agent_sessions') return;
-      isFirst = false;
+    const beside = hookedOnce(client, 'bulkWrite', 'agent_sessions', async () => {
       await store.session('s').clearSession();
       await store.session('s').addItems([user('next')]);
     });

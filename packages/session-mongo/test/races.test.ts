@@ -3,7 +3,7 @@ import { MongoClient, MongoNetworkError } from 'mongodb';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { MongoDBSession, MongoDBSessionStore } from '../src/index.ts';
-import { begunByPython, doublesIn, freshName, hooked, mongoUrl, raw } from './mongo.ts';
+import { begunByPython, doublesIn, freshName, hooked, hookedOnce, mongoUrl, raw } from './mongo.ts';
 import type { Raw } from './mongo.ts';
 
 let client: MongoClient;
@@ -29,13 +29,7 @@ const other = (): MongoDBSession<object> => new MongoDBSession<object>('s', { cl
 
 /** A session of which one command waits, the first time, until something else was done. */
 function interrupted(command: string, collection: string, meanwhile: () => Promise<unknown>): MongoDBSession<object> {
-  let done = false;
-  const waiting = hooked(client, async (name, on) => {
-    if (done || name !== command || on !== collection) return;
-    done = true;
-    await meanwhile();
-  });
-  return new MongoDBSession<object>('s', { client: waiting, database });
+  return new MongoDBSession<object>('s', { client: hookedOnce(client, command, collection, meanwhile), database });
 }
 
 describe('an append', () => {
@@ -82,10 +76,7 @@ describe('an append', () => {
     const { version } = await other().readHistory();
     let reached: () => void = () => {};
     const reserved = new Promise<void>((resolve) => (reached = resolve));
-    let isFirst = true;
-    const slow = hooked(client, async (command, collection) => {
-      if (!isFirst || command !== 'insertOne' || collection !== 'agent_messages') return;
-      isFirst = false;
+    const slow = hookedOnce(client, 'insertOne', 'agent_messages', async () => {
       reached();
       // Long enough for who does not wait for it.
       await new Promise((resolve) => setTimeout(resolve, 200));

@@ -606,6 +606,9 @@ describe('operations', () => {
 
   it('without items are remembered and make no session [SESS-007, 034, 037]', async () => {
     const session = open();
+    const none = await session.readHistory();
+    await session.appendIfVersion(none.version, []);
+    expect(await documents.sessions.countDocuments()).toBe(0);
     await session.applyHistoryTransaction(append('op', []));
     await using store = new MongoDBSessionStore({ client, database });
     expect([await store.list(), await store.get('s')]).toEqual([{ sessions: [] }, undefined]);

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 import { MongoDBSession, MongoDBSessionStore } from '../src/index.ts';
 import { collectionsOf } from '../src/layout.ts';
 import { StagedBatches } from '../src/staged.ts';
-import { doublesIn, freshName, hooked, mongoUrl, raw } from './mongo.ts';
+import { doublesIn, freshName, hooked, hookedOnce, mongoUrl, raw } from './mongo.ts';
 
 let client: MongoClient;
 beforeAll(() => {
@@ -159,12 +159,9 @@ describe('a session that was cleared', () => {
 
   it('is not taken for a new place by a fork while metadata makes it a session again [SESS-373, 375]', async () => {
     const { database } = await emptied();
-    let meanwhile = true;
-    const waiting = hooked(client, async (command, collection) => {
-      if (!meanwhile || command !== 'updateOne' || collection !== 'agent_sessions') return;
-      meanwhile = false;
-      await new MongoDBSessionStore({ client, database }).setMetadata('s', { tag: 1 });
-    });
+    const waiting = hookedOnce(client, 'updateOne', 'agent_sessions', () =>
+      new MongoDBSessionStore({ client, database }).setMetadata('s', { tag: 1 }),
+    );
     await using store = new MongoDBSessionStore({ client: waiting, database });
     await new MongoDBSession('from', { client, database }).addItems([user('1')]);
     await expect(store.fork('from', 's')).rejects.toMatchObject({ code: 'session_error' });
